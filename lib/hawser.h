@@ -1,0 +1,266 @@
+/*  Hawser: streams that many senders write and one receiver reads.
+ *
+ *  A receiver opens an anchor at a broker. Any number of senders attach to it,
+ *  by its name or its handle. The receiver reads one merged stream of events:
+ *  every record carries the id of its sender, every sender's records come in
+ *  order, and every sender has exactly one ending that says how and why it
+ *  ended. A slow receiver makes its senders wait; nothing is lost while both
+ *  live.
+ *
+ *      hws_client_t *client;
+ *      hws_receiver_t *receiver;
+ *      if (hws_client_new (&client, NULL) == 0
+ *          && hws_receiver_open (&receiver, client, "results", NULL) == 0) {
+ *          hws_event_t event;
+ *          while (hws_receiver_recv (receiver, &event, HWS_FOREVER) == 0) {
+ *              …
+ *          }
+ *      }
+ *      hws_receiver_destroy (&receiver);
+ *      hws_client_destroy (&client);
+ *
+ *      hws_sender_t *sender;
+ *      if (hws_sender_attach (&sender, client, "results", NULL) == 0) {
+ *          hws_sender_send (sender, "42", 2, HWS_FOREVER);
+ *          hws_sender_detach (sender, HWS_FOREVER);
+ *      }
+ *      hws_sender_destroy (&sender);
+ *
+ *  Errors. Functions that can fail return 0 or a negative code of
+ *  base/error.h; hws_strerror gives its text, hws_client_error and
+ *  hws_sender_reason the broker's own sentence. The library prints nothing,
+ *  handles no signals and never ends the process on account of input.
+ *
+ *  Threads. A client runs one thread of its own, with all signals blocked: it
+ *  talks to the broker, so a program that computes for a minute is not dead. Any
+ *  function may be called from any thread, but one thread at a time receives on
+ *  a receiver and one sends on a sender: a second gets HWS_EBUSY. Destroying an
+ *  object while another thread is inside a call on it is a bug of the program.
+ *
+ *  Fork. After a fork the child may use nothing that the parent made; calls
+ *  return HWS_EWRONG_PROCESS, and destroying only frees memory.
+ *
+ *  Times are in milliseconds. HWS_FOREVER waits without a limit, 0 does not wait
+ *  (HWS_EWOULD_BLOCK); a limit that passes is HWS_ETIMEOUT. Every wait also ends
+ *  when the stream ends.
+ */
+#ifndef HWS_HAWSER_H
+#define HWS_HAWSER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HWS_VERSION          "0.1.0"
+#define HWS_DEFAULT_ENDPOINT "tcp://127.0.0.1:7733"
+#define HWS_FOREVER          (-1)
+#define HWS_UNLIMITED        UINT64_MAX
+
+/*  The version of the library at run time; static.  */
+const char *hws_version (void);
+
+/*  ---- Clients: one connection to one broker ---------------------------------- */
+
+typedef struct hws_client hws_client_t;
+
+typedef struct {
+    const char *endpoint; /* tcp://HOST:PORT or ipc://PATH; null: HWS_DEFAULT_ENDPOINT */
+    const char *name;     /* of the program, for the broker's log; null: "hawser" */
+    int64_t connect_ms;   /* the first connection: an open or attach gives up with
+                             HWS_EUNREACHABLE after so long; HWS_FOREVER: keep trying */
+    int64_t give_up_ms;   /* a lost broker: streams end dropped(transport) after so long;
+                             HWS_FOREVER: never */
+} hws_client_options_t;
+
+/*  Fills in the defaults: connect_ms 5,000, give_up_ms 60,000.  */
+void hws_client_options_init (hws_client_options_t *options);
+
+/*  Makes a client and starts its thread; the connection is made in the
+ *  background. `options` may be null and is not kept. On success `*client` is the
+ *  caller's, to be destroyed after all its senders and receivers. Returns 0,
+ *  HWS_EINVALID (an endpoint that breaks the rules), HWS_ENO_MEMORY,
+ *  HWS_ESYSTEM.  */
+int hws_client_new (hws_client_t **client, const hws_client_options_t *options);
+
+/*  Says goodbye to the broker (at most a second), stops the thread, frees, sets
+ *  `*client` to null. A stream that is still there is dropped(transport) at the
+ *  broker, an anchor closed. Accepts null.  */
+void hws_client_destroy (hws_client_t **client);
+
+/*  The broker's or the network's last word on this client ("no broker at
+ *  tcp://…"), copied into `text` of `size` bytes, always ended by a NUL.  */
+void hws_client_error (hws_client_t *client, char *text, size_t size);
+
+/*  ---- Receivers ---------------------------------------------------------------- */
+
+typedef struct hws_receiver hws_receiver_t;
+
+/*  Fields set to HWS_DEFAULT take the broker's default.  */
+#define HWS_DEFAULT (-2)
+
+typedef struct {
+    int64_t heartbeat_interval_ms; /* a sender silent for three of them is dropped */
+    int64_t reconnect_grace_ms;    /* how long a sender may be away */
+    int64_t unattached_timeout_ms; /* the anchor expires when it has no sender for so long;
+                                      HWS_FOREVER: never */
+    int64_t orphan_ttl_ms;         /* how long senders wait for a receiver that is away */
+    int64_t max_senders;           /* at one time; HWS_FOREVER: unlimited */
+    int64_t buffer_bytes;          /* all records that are sent and not yet acknowledged */
+    int64_t wait_ms;               /* how long hws_receiver_open waits for the broker's answer */
+    bool manual_ack;               /* records count as consumed by hws_receiver_ack only */
+} hws_receiver_options_t;
+
+/*  Fills in the defaults: all HWS_DEFAULT, wait_ms HWS_FOREVER (an absent broker
+ *  still ends it after the client's connect_ms), automatic acknowledgement.  */
+void hws_receiver_options_init (hws_receiver_options_t *options);
+
+/*  Opens an anchor. `name` may be null: the anchor then has only its handle.
+ *  `options` may be null. On success `*receiver` is the caller's. Returns 0,
+ *  HWS_EINVALID (a name that breaks the rules), HWS_ENAME_IN_USE, HWS_ELIMIT,
+ *  HWS_EBAD_REQUEST, HWS_EDENIED, HWS_EUNREACHABLE, HWS_ETIMEOUT,
+ *  HWS_ENO_MEMORY; hws_client_error has the sentence.  */
+int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const char *name,
+                       const hws_receiver_options_t *options);
+
+/*  The anchor's handle, 32 hexadecimal digits; lives as long as the receiver.  */
+const char *hws_receiver_handle (const hws_receiver_t *receiver);
+
+typedef enum {
+    HWS_EVENT_ATTACHED = 1, /* a sender came; `label` */
+    HWS_EVENT_RECORD,       /* `data`, `size`, `seq` */
+    HWS_EVENT_ERROR,        /* a sender reports an error and goes on; its text in `data`, `size` */
+    HWS_EVENT_DETACHED,     /* endings: a sender is done, nothing of it follows */
+    HWS_EVENT_FINALIZED,    /*   done, and the exclusive anchor with it */
+    HWS_EVENT_DROPPED,      /*   it died or was thrown out; `cause` */
+    HWS_EVENT_CANCELLED,    /*   somebody cancelled it; `cause` */
+    HWS_EVENT_CLOSED        /* the anchor is gone; `cause`; the last event of a receiver */
+} hws_event_kind_t;
+
+typedef struct {
+    hws_event_kind_t kind;
+    uint64_t sender_id; /* 0 with CLOSED */
+    uint64_t seq;       /* RECORD and ERROR: the sender's number for it, rising */
+    const char *label;  /* the sender's, "" for none; null with CLOSED */
+    const void *data;   /* RECORD, ERROR: not null */
+    size_t size;
+    const char *cause;  /* endings and CLOSED: one stable word ("heartbeat"), else null */
+    const char *reason; /* endings and CLOSED: a sentence, may be "", else null */
+    uint64_t records;   /* endings: whole records of that sender that were delivered here */
+    uint64_t bytes;     /* endings: their bytes */
+} hws_event_t;
+
+/*  Waits for the next event. What it points to lives until the next call on this
+ *  receiver, which also counts the record as consumed (with automatic
+ *  acknowledgement). Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EBUSY, or
+ *  HWS_ECLOSED after the CLOSED event.  */
+int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t timeout_ms);
+
+/*  With manual acknowledgement: the events received so far are consumed. Returns 0
+ *  or HWS_EBUSY. A program that waits for more than a window without it waits for
+ *  ever.  */
+int hws_receiver_ack (hws_receiver_t *receiver);
+
+/*  A descriptor that is readable while hws_receiver_recv would not wait. It belongs
+ *  to the receiver; poll it, never read it.  */
+int hws_receiver_fd (const hws_receiver_t *receiver);
+
+/*  Cancels one sender; its ending will be cancelled(requested) with the reason.
+ *  Does not wait. `reason` may be null. Returns 0 or HWS_ENOT_FOUND for an id that
+ *  was never here or has ended.  */
+int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, const char *reason);
+
+/*  Cancels the anchor: every sender ends cancelled(receiver_closed) and is told;
+ *  events not yet received are discarded, the endings still come, then CLOSED.
+ *  Waits for the broker at most `timeout_ms`. `reason` may be null. Idempotent.
+ *  Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
+int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t timeout_ms);
+
+/*  Closes without waiting for long (a second), if it is still open; frees; sets
+ *  `*receiver` to null. Accepts null.  */
+void hws_receiver_destroy (hws_receiver_t **receiver);
+
+/*  ---- Senders -------------------------------------------------------------------- */
+
+typedef struct hws_sender hws_sender_t;
+
+typedef struct {
+    const char *label; /* shown to the receiver; null: none */
+    int64_t wait_ms;   /* also wait so long for an anchor that is not there yet; 0: do not */
+} hws_sender_options_t;
+
+/*  Fills in the defaults: no label, wait_ms 0.  */
+void hws_sender_options_init (hws_sender_options_t *options);
+
+/*  Attaches to an anchor by name or by handle (32 hexadecimal digits) and waits for
+ *  the answer. `options` may be null. On success `*sender` is the caller's. Returns
+ *  0, HWS_EINVALID, HWS_ENOT_FOUND, HWS_ECLOSED, HWS_EMAX_SENDERS, HWS_EBUFFER_FULL,
+ *  HWS_ELIMIT, HWS_EDENIED, HWS_ECANCELLED, HWS_EWRONG_BROKER, HWS_EWRONG_KIND,
+ *  HWS_EUNREACHABLE, HWS_ENO_MEMORY; hws_client_error has the sentence.  */
+int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
+                       const hws_sender_options_t *options);
+
+/*  The sender's id within the anchor.  */
+uint64_t hws_sender_id (const hws_sender_t *sender);
+
+/*  The largest record that the anchor takes, in bytes.  */
+uint64_t hws_sender_record_bytes (const hws_sender_t *sender);
+
+/*  Sends one record; the bytes are copied. Waits while the window is full. After
+ *  HWS_ETIMEOUT or HWS_EWOULD_BLOCK nothing of the record was sent. Returns 0,
+ *  these two, HWS_ETOO_LARGE (over hws_sender_record_bytes), HWS_EBUSY,
+ *  HWS_ENO_MEMORY, HWS_EENDED after hws_sender_detach, or how the stream ended:
+ *  HWS_ECANCELLED, HWS_ETRANSPORT (dropped); hws_sender_reason has cause and
+ *  sentence.  */
+int hws_sender_send (hws_sender_t *sender, const void *data, size_t size, int64_t timeout_ms);
+
+/*  Room for one record of at most `size` bytes, to be written in place and then
+ *  committed with its true size; `*room` lives until then. Another reserve forgets
+ *  the first. Returns as hws_sender_send.  */
+int hws_sender_reserve (hws_sender_t *sender, void **room, size_t size, int64_t timeout_ms);
+int hws_sender_commit (hws_sender_t *sender, size_t size);
+
+/*  Tells the receiver of an error, in order with the records; the stream goes on.
+ *  `text` is UTF-8, at most 1,024 bytes. Returns as hws_sender_send.  */
+int hws_sender_error (hws_sender_t *sender, const char *text, int64_t timeout_ms);
+
+/*  Waits until the receiver has consumed everything sent so far. Returns 0,
+ *  HWS_ETIMEOUT, HWS_EWOULD_BLOCK, or how the stream ended.  */
+int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms);
+
+/*  Ends the stream cleanly and waits until the receiver has consumed all of it and
+ *  the ending. After HWS_ETIMEOUT it may be called again to go on waiting. Returns
+ *  0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, or how the stream ended instead.  */
+int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms);
+
+/*  Ends the stream at once: cancelled(interrupted); what was not yet consumed may be
+ *  lost. Waits for the broker's word at most `timeout_ms`. Returns 0, HWS_ETIMEOUT,
+ *  HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
+int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
+
+/*  0 while the stream lives or after it detached cleanly, else how it ended
+ *  (HWS_ECANCELLED, HWS_ETRANSPORT); does not wait. `cause` and `reason`, if not
+ *  null, get the stable word and the sentence, which live as long as the sender.  */
+int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **reason);
+
+/*  A descriptor that becomes readable when the stream has ended, whoever ended it.
+ *  It belongs to the sender; poll it, never read it.  */
+int hws_sender_fd (const hws_sender_t *sender);
+
+/*  Records and payload bytes that the receiver has consumed; either may be null.  */
+void hws_sender_progress (hws_sender_t *sender, uint64_t *records, uint64_t *bytes);
+
+/*  Frees; sets `*sender` to null. A stream that has neither ended nor detached is
+ *  cancelled(interrupted) without waiting. Accepts null.  */
+void hws_sender_destroy (hws_sender_t **sender);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
