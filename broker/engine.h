@@ -12,9 +12,8 @@
  *  slept judges nobody by the time it slept (docs/protocol.md, "Liveness").
  *
  *  Payloads. The bytes of a batch belong to a token that only the shell
- *  understands (a zmq_msg_t there, a counter in tests). A message's token is the
- *  engine's from the moment hws_engine_recv returns 0 until it comes out with a
- *  SEND or a RELEASE effect.
+ *  understands (a zmq_msg_t there, a counter in tests). A token that
+ *  hws_engine_recv took comes out once, with a SEND or a RELEASE effect.
  */
 #ifndef HWS_ENGINE_H
 #define HWS_ENGINE_H
@@ -132,9 +131,9 @@ void hws_engine_destroy (hws_engine_t **self);
 /*  Turns every held payload into a RELEASE effect, for a shutdown.  */
 void hws_engine_abandon (hws_engine_t *self);
 
-/*  A message arrived. Returns 0: the payload, if any, is the engine's and
- *  message->payload is null; or HWS_ENO_MEMORY: the message was not handled and is
- *  still the caller's. A peer's faults are no errors here: they are answered.  */
+/*  A message arrived. Returns 0, or HWS_ENO_MEMORY when it was not handled. The engine
+ *  has taken the payload if message->payload is null afterwards; else it is still the
+ *  caller's. A peer's faults are no errors here: they are answered.  */
 int hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
                      hws_message_t *message);
 
@@ -144,7 +143,8 @@ void hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms, const hws_addres
 
 /*  A SEND effect could not be sent because the connection is full. The engine takes
  *  it back: batches wait, grants stay as state, anything else is not sent and the
- *  connection is told to resynchronise later. Nulls effect->data and ->payload.  */
+ *  connection is told to resynchronise later. What the engine took is null in the effect
+ *  afterwards; the rest is still the caller's to free.  */
 void hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effect);
 
 /*  Time has passed: whatever is due acts, oldest first.  */

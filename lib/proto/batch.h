@@ -175,7 +175,7 @@ void hws_window_put (uint8_t *at, const hws_window_t *window);
 /*  Changes a run where it lies in a received message; `header` is the address of
  *  its header, HWS_RUN_HEADER_SIZE before its body.  */
 void hws_run_set_stream (uint8_t *header, uint64_t stream);
-void hws_run_make_void (uint8_t *header);
+void hws_run_set_type (uint8_t *header, hws_run_type_t type);
 
 static inline bool hws_run_is_ending (uint8_t type)
 {

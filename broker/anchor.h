@@ -1,0 +1,109 @@
+/*  Anchors: where many senders attach and one receiver reads.
+ *
+ *      state      OPEN again  owner away   owner cancels  other cancels  last ending
+ *                 by owner    or silent    or says BYE    by handle      acknowledged
+ *      open       open        abandoned    (gone)         closing        open
+ *      abandoned  open        abandoned    (gone)         closing        abandoned
+ *      closing    closing     closing      (gone)         closing        (gone)
+ *
+ *  An abandoned anchor is gone after its orphan TTL, an open one without senders after
+ *  its unattached timeout. A gone anchor leaves a tombstone.
+ */
+#ifndef HWS_ANCHOR_H
+#define HWS_ANCHOR_H
+
+#include "base/list.h"
+#include "broker/deadline.h"
+#include "broker/engine.h"
+#include "proto/batch.h"
+
+typedef struct hws_peer hws_peer_t;
+typedef struct hws_seat hws_seat_t;
+typedef struct hws_anchor hws_anchor_t;
+
+typedef enum { HWS_ANCHOR_OPEN, HWS_ANCHOR_ABANDONED, HWS_ANCHOR_CLOSING } hws_anchor_state_t;
+
+struct hws_anchor {
+    hws_map_node_t by_handle; /* under handle */
+    hws_map_node_t by_name;   /* under name, if it has one */
+    hws_handle_t handle;
+    hws_name_t name;
+    uint64_t open_id; /* the owner's own number */
+    hws_peer_t *owner;
+    hws_link_t in_owner;
+    hws_link_t in_engine;
+
+    hws_anchor_state_t state;
+    bool is_receiver_present; /* runs may be forwarded */
+    hws_ms_t away_at;         /* since when the receiver is away */
+    hws_ms_t empty_at;        /* since when there is no seat */
+    hws_deadline_t deadline;
+
+    uint64_t heartbeat_interval_ms;
+    uint64_t reconnect_grace_ms;
+    hws_optional_t unattached_timeout_ms;
+    uint64_t orphan_ttl_ms;
+    hws_optional_t max_senders;
+    uint64_t buffer_bytes;
+    uint64_t window_bytes_min;
+    uint64_t window_bytes_max;
+    uint64_t window_records;
+    uint64_t record_bytes; /* largest record */
+
+    hws_list_t seats;        /* of hws_seat_t, through in_anchor, in order of attach */
+    hws_list_t wants;        /* of hws_seat_t, through in_wants, in order of asking */
+    uint64_t next_sender_id;
+    uint64_t live_count;     /* seats that are not exiting */
+    uint64_t extra_bytes;    /* windows of the live ones beyond their floors */
+    uint64_t reserved_bytes; /* sum over all seats; never above buffer_bytes */
+
+    uint16_t cause; /* of its end, in CLOSING */
+    char *reason;   /* owned; null for none */
+    uint64_t detached, finalized, dropped, cancelled;
+};
+
+/*  Makes an anchor of a request; limits were checked. Returns null without memory.  */
+hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws_open_t *request);
+
+/*  Frees it and its seats without a word.  */
+void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self);
+
+/*  By handle or name, or null.  */
+hws_anchor_t *hws_anchor_find (const hws_engine_t *engine, hws_handle_t handle);
+hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name);
+
+/*  The owner's OPEN, first or repeated, was answered: everything is announced again.  */
+void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self);
+
+/*  The receiver is away from now on.  */
+void hws_anchor_leave (hws_engine_t *engine, hws_anchor_t *self);
+
+/*  The owner ends the anchor (cancel, BYE) or nobody is there to read it: every seat
+ *  ends now, clean endings that were not acknowledged included, and the anchor is
+ *  gone.  */
+void hws_anchor_close (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
+                       const char *reason);
+
+/*  Somebody else ends it: every live seat is cancelled; the anchor is gone when the
+ *  receiver has acknowledged the last ending.  */
+void hws_anchor_cancel (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
+                        const char *reason);
+
+/*  The deadline has come.  */
+void hws_anchor_expire (hws_engine_t *engine, hws_anchor_t *self);
+
+/*  A seat is gone: closes a closing anchor without seats, lets waiting attaches try,
+ *  serves large records, arms the unattached timeout.  */
+void hws_anchor_seat_gone (hws_engine_t *engine, hws_anchor_t *self);
+
+/*  Serves large records that wait for room, in order of asking.  */
+void hws_anchor_serve (hws_engine_t *engine, hws_anchor_t *self);
+
+/*  The window of the next sender, or 0 when its floor does not fit
+ *  (docs/protocol.md, "Windows").  */
+uint64_t hws_anchor_next_window (const hws_anchor_t *self);
+
+/*  Arms the deadline for the earliest of what the anchor waits for.  */
+void hws_anchor_arm (hws_engine_t *engine, hws_anchor_t *self);
+
+#endif

@@ -1,0 +1,531 @@
+#include "broker/engine_state.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LOOSE_MAX 4096 /* strangers' answers and log lines beyond are dropped */
+
+/*  ---- Life ------------------------------------------------------------------------ */
+
+static hws_map_t *map_at (hws_engine_t *self, size_t i)
+{
+    hws_map_t *const maps[] = {&self->peers_by_client,       &self->peers_by_address,
+                               &self->anchors_by_handle,     &self->anchors_by_name,
+                               &self->seats_by_session,      &self->seats_by_sender,
+                               &self->seats_by_routing,      &self->tombstones_by_session,
+                               &self->tombstones_by_open,    &self->tombstones_by_sender,
+                               &self->tombstones_by_handle};
+    return i < sizeof maps / sizeof *maps ? maps[i] : NULL;
+}
+
+int hws_engine_new (hws_engine_t **self_p, const hws_engine_options_t *options)
+{
+    hws_engine_t *self = calloc (1, sizeof *self);
+    if (self == NULL) {
+        return HWS_ENO_MEMORY;
+    }
+    self->options = *options;
+    self->pulse_at = HWS_NEVER;
+    self->shortest_interval_ms = options->anchors.heartbeat_interval_ms;
+    self->tombstone_deadline.kind = HWS_DEADLINE_TOMBSTONES;
+    self->scratch = malloc (HWS_CONTROL_SIZE_MAX);
+    bool is_good = self->scratch != NULL;
+    for (size_t i = 0; map_at (self, i); i++) {
+        const hws_hash_key_t key = {{options->secret[0], options->secret[1] + i}};
+        is_good = hws_map_init (map_at (self, i), key) == 0 && is_good;
+    }
+    if (!is_good) {
+        hws_engine_destroy (&self);
+        return HWS_ENO_MEMORY;
+    }
+    *self_p = self;
+    return 0;
+}
+
+static void drop_loose (hws_engine_t *self)
+{
+    hws_link_t *link;
+    while ((link = hws_list_pop (&self->loose))) {
+        hws_outgoing_t *const loose = hws_container_of (link, hws_outgoing_t, link);
+        free (loose->effect.data);
+        free (loose);
+    }
+}
+
+void hws_engine_destroy (hws_engine_t **self_p)
+{
+    hws_engine_t *const self = *self_p;
+    if (self == NULL) {
+        return;
+    }
+    hws_link_t *link;
+    while ((link = self->anchors.head)) {
+        hws_anchor_free (self, hws_container_of (link, hws_anchor_t, in_engine));
+    }
+    hws_map_node_t *node;
+    while (self->peers_by_client.buckets && (node = hws_map_any (&self->peers_by_client))) {
+        hws_peer_free (self, hws_container_of (node, hws_peer_t, by_client_id));
+    }
+    hws_tombstone_clear (self);
+    drop_loose (self);
+    for (size_t i = 0; map_at (self, i); i++) {
+        hws_map_fini (map_at (self, i));
+    }
+    free (self->scratch);
+    free (self);
+    *self_p = NULL;
+}
+
+void hws_engine_abandon (hws_engine_t *self)
+{
+    for (size_t i = 0; i < self->peers_by_client.bucket_count; i++) {
+        for (hws_map_node_t *node = self->peers_by_client.buckets[i]; node; node = node->next) {
+            hws_out_clear (self, &hws_container_of (node, hws_peer_t, by_client_id)->out);
+        }
+    }
+}
+
+void hws_engine_configure (hws_engine_t *self, const hws_anchor_defaults_t *anchors,
+                           const hws_limits_t *limits)
+{
+    self->options.anchors = *anchors;
+    self->options.limits = *limits;
+    hws_engine_measure (self);
+}
+
+void hws_engine_measure (hws_engine_t *self)
+{
+    uint64_t shortest = self->options.anchors.heartbeat_interval_ms;
+    for (hws_link_t *link = self->anchors.head; link; link = link->next) {
+        const hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_engine);
+        if (anchor->heartbeat_interval_ms < shortest) {
+            shortest = anchor->heartbeat_interval_ms;
+        }
+    }
+    self->shortest_interval_ms = shortest;
+}
+
+/*  ---- Effects that belong to no client ------------------------------------------ */
+
+static hws_effect_t *push_loose (hws_engine_t *self)
+{
+    hws_outgoing_t *const loose = calloc (1, sizeof *loose);
+    if (loose == NULL) {
+        return NULL;
+    }
+    hws_list_append (&self->loose, &loose->link);
+    return &loose->effect;
+}
+
+void hws_engine_log (hws_engine_t *self, hws_log_level_t level, const char *format, ...)
+{
+    char line[2048];
+    va_list arguments;
+    va_start (arguments, format);
+    const int length = vsnprintf (line, sizeof line, format, arguments);
+    va_end (arguments);
+    char *const text = length >= 0 && self->loose.count < LOOSE_MAX ? strdup (line) : NULL;
+    hws_effect_t *const effect = text ? push_loose (self) : NULL;
+    if (effect == NULL) {
+        free (text);
+        self->stats.log_lines_lost++;
+        return;
+    }
+    effect->kind = HWS_EFFECT_LOG;
+    effect->level = level;
+    effect->data = (uint8_t *) text;
+    effect->size = strlen (text);
+}
+
+void hws_engine_send_stranger (hws_engine_t *self, const hws_address_t *to,
+                               const hws_control_t *message)
+{
+    size_t size = 0;
+    if (self->loose.count >= LOOSE_MAX
+        || hws_control_encode (message, self->scratch, HWS_CONTROL_SIZE_MAX, &size) != 0) {
+        return;
+    }
+    uint8_t *const data = malloc (size);
+    hws_effect_t *const effect = data ? push_loose (self) : NULL;
+    if (effect == NULL) {
+        free (data);
+        return;
+    }
+    memcpy (data, self->scratch, size);
+    effect->kind = HWS_EFFECT_SEND;
+    effect->to = *to;
+    effect->verb = hws_verb_word (message->verb);
+    effect->data = data;
+    effect->size = size;
+}
+
+/*  ---- Answers --------------------------------------------------------------------- */
+
+void hws_engine_answer (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request,
+                        hws_control_t *answer)
+{
+    if (!request->has_id) {
+        return; /* without an id only errors are answered */
+    }
+    answer->verb = request->verb;
+    answer->form = HWS_FORM_OK;
+    answer->has_id = true;
+    answer->id = request->id;
+    hws_out_control (self, peer, answer);
+}
+
+static void refuse (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request, int code,
+                    const char *format, va_list arguments)
+{
+    hws_control_t answer = {.verb = request->has_id ? request->verb : HWS_VERB_ERROR,
+                            .form = HWS_FORM_ERR,
+                            .has_id = request->has_id,
+                            .id = request->id,
+                            .as.refusal.code = code};
+    char text[2 * sizeof (hws_reason_t)];
+    if (vsnprintf (text, sizeof text, format, arguments) > 0) {
+        hws_text_copy (answer.as.refusal.reason, sizeof answer.as.refusal.reason, text);
+    }
+    hws_out_control (self, peer, &answer);
+}
+
+void hws_engine_refuse (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request,
+                        int code, const char *format, ...)
+{
+    self->stats.refused++;
+    va_list arguments;
+    va_start (arguments, format);
+    refuse (self, peer, request, code, format, arguments);
+    va_end (arguments);
+}
+
+void hws_engine_fault (hws_engine_t *self, hws_peer_t *peer, int code, const char *format, ...)
+{
+    self->stats.protocol_errors++;
+    const hws_control_t nothing = {.verb = HWS_VERB_ERROR};
+    va_list arguments;
+    va_start (arguments, format);
+    refuse (self, peer, &nothing, code, format, arguments);
+    va_end (arguments);
+}
+
+hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,
+                           uint64_t number)
+{
+    struct {
+        hws_handle_t handle;
+        uint64_t number;
+        uint64_t role;
+    } input = {handle, number, (uint64_t) (unsigned char) role};
+    const uint64_t *const secret = self->options.secret;
+    const hws_hash_key_t keys[] = {{{secret[2], secret[3]}}, {{secret[3], secret[2]}}};
+    hws_id_t token;
+    for (size_t i = 0; i < 2; i++) {
+        hws_put_u64 (token.bytes + 8 * i, hws_hash (keys[i], hws_bytes (&input, sizeof input)));
+    }
+    return token;
+}
+
+/*  ---- Time ------------------------------------------------------------------------ */
+
+/*  Begins a turn. A turn comes within half an interval of the one before; one that is
+ *  later than that by more than half an interval moves every deadline on, by the
+ *  lateness and one interval (docs/protocol.md, "Liveness", "A late broker").  */
+static void begin_turn (hws_engine_t *self, hws_ms_t now_ms)
+{
+    const hws_ms_t interval = (hws_ms_t) self->shortest_interval_ms;
+    self->now = now_ms - self->skew;
+    if (self->peers_by_client.count > 0 && self->now - self->pulse_at > interval / 2) {
+        self->skew += self->now - self->pulse_at + interval;
+        self->now = now_ms - self->skew;
+        self->stats.late_turns++;
+    }
+    self->pulse_at = self->now + interval / 2;
+}
+
+static void expire_one (hws_engine_t *self, hws_deadline_t *deadline)
+{
+    switch (deadline->kind) {
+    case HWS_DEADLINE_PEER:
+        hws_peer_expire (self, hws_container_of (deadline, hws_peer_t, silence));
+        return;
+    case HWS_DEADLINE_FULL: {
+        hws_out_t *const out = hws_container_of (deadline, hws_out_t, retry);
+        hws_peer_t *const peer = hws_container_of (out, hws_peer_t, out);
+        if (!hws_out_retry (self, peer)) {
+            hws_engine_log (self, HWS_LOG_WARN, "event=full peer=%s", peer->network_address);
+            peer->owes_resync = true;
+            hws_peer_lose (self, peer);
+        }
+        return;
+    }
+    case HWS_DEADLINE_ANCHOR:
+        hws_anchor_expire (self, hws_container_of (deadline, hws_anchor_t, deadline));
+        return;
+    case HWS_DEADLINE_SEAT:
+        hws_seat_expire (self, hws_container_of (deadline, hws_seat_t, deadline));
+        return;
+    case HWS_DEADLINE_WAITING:
+        hws_waiting_expire (self, hws_container_of (deadline, hws_waiting_t, deadline));
+        return;
+    case HWS_DEADLINE_TOMBSTONES:
+        hws_tombstone_expire (self);
+        return;
+    }
+}
+
+void hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms)
+{
+    begin_turn (self, now_ms);
+    hws_timer_t *timer;
+    while ((timer = hws_heap_pop_due (&self->deadlines, self->now))) {
+        expire_one (self, hws_container_of (timer, hws_deadline_t, timer));
+    }
+}
+
+hws_ms_t hws_engine_wake_at (const hws_engine_t *self)
+{
+    hws_ms_t at = hws_heap_first_at (&self->deadlines);
+    if (self->peers_by_client.count > 0) {
+        at = hws_time_min (at, self->pulse_at);
+    }
+    return hws_time_after (at, self->skew);
+}
+
+/*  ---- Messages ------------------------------------------------------------------- */
+
+static void handle_request (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *message)
+{
+    switch (message->verb) {
+    case HWS_VERB_OPEN:
+        hws_on_open (self, peer, message);
+        return;
+    case HWS_VERB_ATTACH:
+        hws_on_attach (self, peer, message);
+        return;
+    case HWS_VERB_DETACH:
+        hws_on_detach (self, peer, message);
+        return;
+    case HWS_VERB_CANCEL:
+        hws_on_cancel (self, peer, message);
+        return;
+    case HWS_VERB_PING:
+        hws_on_ping (self, peer, message);
+        return;
+    case HWS_VERB_PONG:
+        return;
+    case HWS_VERB_BYE:
+        hws_on_bye (self, peer, message);
+        return;
+    case HWS_VERB_HELLO:
+    case HWS_VERB_CANCEL_TOKEN:
+    case HWS_VERB_RESERVE_TOKEN:
+    case HWS_VERB_STREAM_CANCEL:
+    case HWS_VERB_ANCHOR_CLOSED:
+    case HWS_VERB_RESYNC:
+    case HWS_VERB_GOAWAY:
+    case HWS_VERB_ERROR:
+    case HWS_VERB_COUNT:
+        break;
+    }
+    self->stats.protocol_errors++;
+    hws_engine_refuse (self, peer, message, HWS_EUNKNOWN_VERB, "this broker does not serve %s",
+                       hws_verb_word (message->verb));
+}
+
+/*  Any message shows that its client lives; a receiver that was taken for away is told
+ *  to say everything again.  */
+static void note_alive (hws_engine_t *self, hws_peer_t *peer)
+{
+    peer->heard_at = self->now;
+    if (peer->owes_resync && peer->state == HWS_PEER_CONNECTED) {
+        peer->owes_resync = false;
+        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = self->options.epoch};
+        hws_out_control (self, peer, &resync);
+    }
+}
+
+static void send_resync (hws_engine_t *self, const hws_address_t *to)
+{
+    const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = self->options.epoch};
+    hws_engine_send_stranger (self, to, &resync);
+}
+
+static void handle_control (hws_engine_t *self, const hws_address_t *from,
+                            const hws_message_t *message)
+{
+    hws_control_t request;
+    hws_control_fault_t fault = "";
+    const int rc = hws_control_decode (message->frame[0], message->frame[1], &request, fault);
+    hws_peer_t *const peer = hws_peer_at (self, from);
+    const bool is_hello = rc == 0 && request.verb == HWS_VERB_HELLO
+                          && request.form == HWS_FORM_REQUEST;
+    if (is_hello) {
+        hws_on_hello (self, from, &request, message->address);
+        return;
+    }
+    if (peer == NULL) {
+        self->stats.protocol_errors += rc != 0;
+        send_resync (self, from);
+        return;
+    }
+    note_alive (self, peer);
+    if (rc == HWS_EUNKNOWN_VERB) {
+        self->stats.protocol_errors++;
+        hws_engine_refuse (self, peer, &request, HWS_EUNKNOWN_VERB, "%s", fault);
+    } else if (rc != 0) {
+        self->stats.protocol_errors++;
+        hws_engine_refuse (self, peer, &request,
+                           rc == HWS_EBAD_REQUEST ? HWS_EBAD_REQUEST : HWS_EPROTOCOL, "%s", fault);
+    } else if (request.form != HWS_FORM_REQUEST) {
+        hws_engine_fault (self, peer, HWS_EPROTOCOL, "a broker sends no requests to answer");
+    } else {
+        handle_request (self, peer, &request);
+    }
+}
+
+static int handle_batch (hws_engine_t *self, const hws_address_t *from, hws_message_t *message)
+{
+    hws_peer_t *const peer = hws_peer_at (self, from);
+    if (peer == NULL) {
+        send_resync (self, from);
+        return 0;
+    }
+    note_alive (self, peer);
+    hws_batch_t batch;
+    if (hws_batch_open (&batch, message->frame[0]) != 0) {
+        hws_engine_fault (self, peer, HWS_EPROTOCOL, "a batch is malformed");
+        return 0;
+    }
+    switch (batch.kind) {
+    case HWS_BATCH_DATA:
+        return hws_on_data (self, peer, message, &batch);
+    case HWS_BATCH_ACK:
+        hws_on_ack (self, peer, &batch);
+        return 0;
+    case HWS_BATCH_WINDOW:
+        hws_on_window (self, peer, &batch);
+        return 0;
+    case HWS_BATCH_GRANT:
+    case HWS_BATCH_POSITION:
+        hws_engine_fault (self, peer, HWS_EPROTOCOL, "this kind of batch is not expected");
+        return 0;
+    default:
+        return 0; /* of the upper half: ignored */
+    }
+}
+
+int hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                     hws_message_t *message)
+{
+    begin_turn (self, now_ms);
+    self->stats.messages_in++;
+    self->stats.bytes_in += message->frame[0].size + message->frame[1].size;
+    int rc = 0;
+    if (message->frame_count == 1 && message->frame[0].size > 0
+        && message->frame[0].data[0] == HWS_BATCH_MARK) {
+        rc = handle_batch (self, from, message);
+    } else if (message->frame_count == 2 && message->frame[0].size > 0
+               && message->frame[0].data[0] >= 'A' && message->frame[0].data[0] <= 'Z') {
+        handle_control (self, from, message);
+    } else {
+        hws_peer_t *const peer = hws_peer_at (self, from);
+        if (peer) {
+            note_alive (self, peer);
+            hws_engine_fault (self, peer, HWS_EPROTOCOL, "neither a control message nor a batch");
+        } else {
+            self->stats.protocol_errors++;
+            send_resync (self, from);
+        }
+    }
+    return rc;
+}
+
+void hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *address)
+{
+    begin_turn (self, now_ms);
+    hws_peer_t *const peer = hws_peer_at (self, address);
+    if (peer) {
+        hws_peer_lose (self, peer);
+    }
+}
+
+void hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effect)
+{
+    begin_turn (self, now_ms);
+    hws_peer_t *const peer = hws_peer_at (self, &effect->to);
+    if (peer && peer->state == HWS_PEER_CONNECTED) {
+        hws_out_refused (self, peer, effect);
+    }
+}
+
+void hws_engine_flush (hws_engine_t *self)
+{
+    hws_link_t *link;
+    while ((link = self->opened.head)) {
+        hws_out_t *const out = hws_container_of (link, hws_out_t, opened);
+        hws_out_close_batch (self, hws_container_of (out, hws_peer_t, out));
+    }
+}
+
+bool hws_engine_pop (hws_engine_t *self, hws_effect_t *effect)
+{
+    hws_link_t *link = hws_list_pop (&self->loose);
+    if (link) {
+        hws_outgoing_t *const loose = hws_container_of (link, hws_outgoing_t, link);
+        *effect = loose->effect;
+        free (loose);
+        return true;
+    }
+    while ((link = self->ready.head)) {
+        hws_out_t *const out = hws_container_of (link, hws_out_t, ready);
+        if (hws_out_pop (self, hws_container_of (out, hws_peer_t, out), effect)) {
+            return true;
+        }
+        hws_list_remove (link);
+    }
+    return false;
+}
+
+/*  ---- The shell's questions ------------------------------------------------------ */
+
+void hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason)
+{
+    begin_turn (self, now_ms);
+    self->is_draining = true;
+    hws_control_t goaway = {.verb = HWS_VERB_GOAWAY};
+    hws_text_copy (goaway.as.reason, sizeof goaway.as.reason, reason);
+    for (size_t i = 0; i < self->peers_by_client.bucket_count; i++) {
+        for (hws_map_node_t *node = self->peers_by_client.buckets[i]; node; node = node->next) {
+            hws_out_control (self, hws_container_of (node, hws_peer_t, by_client_id), &goaway);
+        }
+    }
+}
+
+bool hws_engine_is_drained (const hws_engine_t *self)
+{
+    for (size_t i = 0; i < self->peers_by_client.bucket_count; i++) {
+        for (hws_map_node_t *node = self->peers_by_client.buckets[i]; node; node = node->next) {
+            if (hws_container_of (node, hws_peer_t, by_client_id)->out.queue.count > 0) {
+                return false;
+            }
+        }
+    }
+    return self->loose.count == 0;
+}
+
+const hws_engine_stats_t *hws_engine_stats (const hws_engine_t *self)
+{
+    return &self->stats;
+}
+
+hws_engine_counts_t hws_engine_counts (const hws_engine_t *self)
+{
+    return (hws_engine_counts_t) {.peers = self->peers_by_client.count,
+                                  .anchors = self->anchors.count,
+                                  .seats = self->seats_by_routing.count,
+                                  .waiting = self->waiting.count,
+                                  .tombstones = self->tombstones.count};
+}

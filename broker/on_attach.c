@@ -1,0 +1,204 @@
+/*  ATTACH: a sender takes a seat at an anchor, or finds the one it has
+ *  (docs/protocol.md, "ATTACH"). The order of the checks is the protocol's: its
+ *  seat, its tombstone, the anchor's existence, kind, room.
+ */
+#include "broker/engine_state.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+
+static void describe_tombstone (const hws_tombstone_t *tombstone, hws_attach_ok_t *answer)
+{
+    answer->handle = tombstone->handle;
+    answer->sender_id = tombstone->sender_key.sender_id;
+    answer->next_seq = answer->acked_seq = tombstone->acked_seq;
+    answer->next_bytes = answer->acked_bytes = tombstone->acked_bytes;
+    answer->has_ended = true;
+    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
+                   HWS_TRANSPORT_MUX);
+    hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (tombstone->ending));
+    hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (tombstone->cause));
+    hws_text_copy (answer->reason, sizeof answer->reason, tombstone->reason);
+}
+
+/*  A resume of a stream that nobody remembers.  */
+static void describe_unknown (hws_attach_ok_t *answer)
+{
+    answer->has_ended = true;
+    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
+                   HWS_TRANSPORT_MUX);
+    hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (HWS_RUN_DROPPED));
+    hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (HWS_CAUSE_UNKNOWN));
+}
+
+static bool is_of_other_kind (const hws_engine_t *engine, hws_handle_t handle)
+{
+    handle.lo ^= UINT64_C (1) << 63;
+    return hws_anchor_find (engine, handle) != NULL;
+}
+
+static int find_by_handle (const hws_engine_t *engine, hws_handle_t handle, hws_anchor_t **found,
+                           hws_reason_t reason)
+{
+    char text[HWS_HANDLE_TEXT_SIZE];
+    hws_handle_print (handle, text);
+    if (handle.hi != engine->options.broker_id) {
+        snprintf (reason, sizeof (hws_reason_t), "handle %s belongs to another broker", text);
+        return HWS_EWRONG_BROKER;
+    }
+    *found = hws_anchor_find (engine, handle);
+    if (*found) {
+        return 0;
+    }
+    if (is_of_other_kind (engine, handle)) {
+        snprintf (reason, sizeof (hws_reason_t), "handle %s is of the other kind", text);
+        return HWS_EWRONG_KIND;
+    }
+    const hws_tombstone_t *const ended = hws_tombstone_of_handle (engine, handle);
+    const bool was_given = hws_handle_epoch (handle) == engine->options.epoch
+                           && hws_handle_count (handle) <= engine->anchor_count
+                           && hws_handle_count (handle) > 0;
+    if (ended || was_given || hws_handle_epoch (handle) < engine->options.epoch) {
+        snprintf (reason, sizeof (hws_reason_t), "anchor %s is closed%s%.900s", text,
+                  ended && ended->reason ? ": " : "", ended && ended->reason ? ended->reason : "");
+        return HWS_ECLOSED;
+    }
+    snprintf (reason, sizeof (hws_reason_t), "there is no anchor %s", text);
+    return HWS_ENOT_FOUND;
+}
+
+static int find_anchor (const hws_engine_t *engine, const hws_attach_t *request,
+                        hws_anchor_t **found, hws_reason_t reason)
+{
+    if (request->has_handle) {
+        return find_by_handle (engine, request->handle, found, reason);
+    }
+    *found = hws_anchor_named (engine, request->anchor);
+    if (*found == NULL) {
+        snprintf (reason, sizeof (hws_reason_t), "there is no anchor named %s", request->anchor);
+        return HWS_ENOT_FOUND;
+    }
+    return 0;
+}
+
+static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
+                       const hws_anchor_t *anchor, hws_reason_t reason)
+{
+    const hws_limits_t *const limits = &engine->options.limits;
+    const size_t size = sizeof (hws_reason_t);
+    const unsigned count = hws_handle_count (anchor->handle);
+    if (anchor->state == HWS_ANCHOR_CLOSING) {
+        snprintf (reason, size, "mpsc anchor %u is closing", count);
+        return HWS_ECLOSED;
+    }
+    if (anchor->max_senders.state == HWS_VALUE && anchor->live_count >= anchor->max_senders.value) {
+        snprintf (reason, size, "mpsc anchor %u %s reached max_senders limit %llu", count,
+                  anchor->name, (unsigned long long) anchor->max_senders.value);
+        return HWS_EMAX_SENDERS;
+    }
+    if (anchor->live_count >= limits->senders_per_anchor) {
+        snprintf (reason, size, "mpsc anchor %u %s reached the broker's limit of %llu senders",
+                  count, anchor->name, (unsigned long long) limits->senders_per_anchor);
+        return HWS_ELIMIT;
+    }
+    if (peer->seats.count >= limits->seats_per_peer) {
+        snprintf (reason, size, "the client reached the limit of %llu senders",
+                  (unsigned long long) limits->seats_per_peer);
+        return HWS_ELIMIT;
+    }
+    if (anchor->seats.count - anchor->live_count >= limits->exiting_seats) {
+        snprintf (reason, size, "mpsc anchor %u has %zu endings that its receiver has not read",
+                  count, (size_t) (anchor->seats.count - anchor->live_count));
+        return HWS_EBUSY;
+    }
+    if (hws_anchor_next_window (anchor) == 0) {
+        snprintf (reason, size, "mpsc anchor %u: %llu buffer bytes leave no room for a sender",
+                  count, (unsigned long long) anchor->buffer_bytes);
+        return HWS_EBUFFER_FULL;
+    }
+    return 0;
+}
+
+static void return_to (hws_engine_t *engine, hws_seat_t *seat, const hws_attach_t *request,
+                       hws_attach_ok_t *answer)
+{
+    const uint8_t ending = request->has_resume ? hws_ending_from_word (request->resume.ending) : 0;
+    if (ending != 0) {
+        hws_seat_end (engine, seat,
+                      ending == HWS_RUN_CANCELLED ? HWS_RUN_CANCELLED : HWS_RUN_DROPPED,
+                      hws_cause_from_word (request->resume.code), NULL, false);
+    }
+    hws_seat_return (engine, seat);
+    hws_seat_describe (engine, seat, answer);
+}
+
+int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
+                    hws_attach_ok_t *answer, hws_reason_t reason)
+{
+    hws_seat_t *seat = hws_seat_of_session (engine, peer, request->session_id);
+    if (seat) {
+        return_to (engine, seat, request, answer);
+        return 0;
+    }
+    const hws_tombstone_t *const ended =
+        hws_tombstone_of_session (engine, peer, request->session_id);
+    if (ended) {
+        describe_tombstone (ended, answer);
+        return 0;
+    }
+    if (request->has_resume) {
+        describe_unknown (answer);
+        return 0;
+    }
+    if (request->cancel_token != 0) {
+        snprintf (reason, sizeof (hws_reason_t), "this broker offers no cancel tokens");
+        return HWS_EBAD_REQUEST;
+    }
+    if (*request->label && !hws_name_is_valid (hws_bytes_of_text (request->label))) {
+        snprintf (reason, sizeof (hws_reason_t),
+                  "label: 1 to 255 bytes of printable UTF-8, and not a handle");
+        return HWS_EBAD_REQUEST;
+    }
+    if (engine->is_draining) {
+        snprintf (reason, sizeof (hws_reason_t), "the broker is leaving");
+        return HWS_ECLOSED;
+    }
+    hws_anchor_t *anchor = NULL;
+    int code = find_anchor (engine, request, &anchor, reason);
+    if (code == 0) {
+        code = check_room (engine, peer, anchor, reason);
+    }
+    if (code != 0) {
+        return code;
+    }
+    seat = hws_seat_new (engine, anchor, peer, request);
+    if (seat == NULL) {
+        snprintf (reason, sizeof (hws_reason_t), "the broker is out of memory");
+        return HWS_ELIMIT;
+    }
+    hws_seat_describe (engine, seat, answer);
+    return 0;
+}
+
+void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    const hws_attach_t *const request = &message->as.attach;
+    hws_control_t answer = {.verb = HWS_VERB_ATTACH};
+    hws_reason_t reason = "";
+    int code = hws_attach_try (engine, peer, request, &answer.as.attach_ok, reason);
+    const bool may_wait = code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL;
+    if (may_wait && request->wait_ms > 0) {
+        code = hws_waiting_add (engine, peer, message, code);
+        if (code == 0) {
+            return;
+        }
+        snprintf (reason, sizeof reason, "the broker has all the waiting attaches it takes");
+    }
+    if (code != 0) {
+        hws_engine_refuse (engine, peer, message, code, "%s", reason);
+        return;
+    }
+    answer.as.attach_ok.early_kept = !answer.as.attach_ok.has_ended;
+    hws_engine_answer (engine, peer, message, &answer);
+}

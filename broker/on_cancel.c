@@ -1,0 +1,160 @@
+/*  CANCEL and DETACH: a stream or an anchor is ended by a control message
+ *  (docs/protocol.md, "CANCEL", "DETACH").
+ */
+#include "broker/engine_state.h"
+
+#include "base/text.h"
+
+static bool is_attached_to (const hws_peer_t *peer, const hws_anchor_t *anchor)
+{
+    for (hws_link_t *link = peer->seats.head; link; link = link->next) {
+        const hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_peer);
+        if (seat->anchor == anchor && seat->state != HWS_SEAT_EXITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    hws_control_t answer = {.verb = message->verb};
+    hws_engine_answer (engine, peer, message, &answer);
+}
+
+/*  The request is about an anchor that is not there.  */
+static void answer_gone (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                         hws_handle_t handle)
+{
+    if (hws_tombstone_of_handle (engine, handle)) {
+        answer_ok (engine, peer, message);
+        return;
+    }
+    char text[HWS_HANDLE_TEXT_SIZE];
+    hws_handle_print (handle, text);
+    const bool is_ours = handle.hi == engine->options.broker_id;
+    hws_engine_refuse (engine, peer, message, is_ours ? HWS_ECLOSED : HWS_EWRONG_BROKER,
+                       is_ours ? "anchor %s is closed" : "handle %s belongs to another broker",
+                       text);
+}
+
+static void cancel_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                           hws_anchor_t *anchor)
+{
+    const char *const reason = message->as.cancel.reason;
+    if (peer == anchor->owner) {
+        answer_ok (engine, peer, message);
+        hws_anchor_close (engine, anchor, HWS_CAUSE_RECEIVER_CLOSED, reason);
+    } else if (is_attached_to (peer, anchor)) {
+        hws_anchor_cancel (engine, anchor, HWS_CAUSE_REQUESTED, reason);
+        answer_ok (engine, peer, message);
+    } else {
+        hws_engine_refuse (engine, peer, message, HWS_EDENIED,
+                           "only the receiver and attached senders cancel an anchor");
+    }
+}
+
+void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    const hws_cancel_t *const request = &message->as.cancel;
+    hws_anchor_t *const anchor = hws_anchor_find (engine, request->handle);
+    if (anchor == NULL) {
+        answer_gone (engine, peer, message, request->handle);
+        return;
+    }
+    if (request->sender_id == 0) {
+        cancel_anchor (engine, peer, message, anchor);
+        return;
+    }
+    hws_seat_t *const seat = hws_seat_of_sender (engine, anchor, request->sender_id);
+    if (seat == NULL) {
+        if (request->sender_id < anchor->next_sender_id) {
+            answer_ok (engine, peer, message); /* it has ended already */
+        } else {
+            hws_engine_refuse (engine, peer, message, HWS_ENOT_FOUND,
+                               "anchor %u has had no sender %llu",
+                               hws_handle_count (anchor->handle),
+                               (unsigned long long) request->sender_id);
+        }
+        return;
+    }
+    if (peer != anchor->owner && peer != seat->peer) {
+        hws_engine_refuse (engine, peer, message, HWS_EDENIED,
+                           "only the receiver and the sender itself cancel a sender");
+        return;
+    }
+    const bool is_own = peer == seat->peer && strcmp (request->code, "interrupted") == 0;
+    hws_seat_end (engine, seat, HWS_RUN_CANCELLED,
+                  is_own ? HWS_CAUSE_INTERRUPTED : HWS_CAUSE_REQUESTED, request->reason,
+                  peer == anchor->owner);
+    answer_ok (engine, peer, message);
+}
+
+/*  Takes the ending at the expected number, as if it had come as a run.  */
+static void take_detach (hws_engine_t *engine, hws_seat_t *seat)
+{
+    uint8_t body[HWS_ENDING_HEADER_SIZE];
+    const hws_ending_t ending = {.records = seat->records, .bytes = seat->bytes};
+    hws_ending_put (body, &ending);
+    const hws_run_t run = {.stream = seat->routing_session_id,
+                           .first_seq = seat->next_seq,
+                           .count = 1,
+                           .type = HWS_RUN_DETACHED,
+                           .body = {body, sizeof body}};
+    hws_peer_t *const owner = seat->anchor->owner;
+    if (hws_out_reserve_run (engine, owner, sizeof body) != 0) {
+        hws_seat_rewind (engine, seat);
+        return;
+    }
+    hws_out_add_run (engine, owner, &run);
+    hws_seat_advance (seat, &run);
+    hws_seat_exit (engine, seat, HWS_RUN_DETACHED, run.first_seq);
+}
+
+void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    const hws_detach_t *const request = &message->as.detach;
+    hws_anchor_t *const anchor = hws_anchor_find (engine, request->handle);
+    hws_seat_t *const seat =
+        anchor ? hws_seat_of_sender (engine, anchor, request->sender_id) : NULL;
+    if (seat == NULL) {
+        const hws_tombstone_t *const ended =
+            hws_tombstone_of_sender (engine, request->handle, request->sender_id);
+        if (ended && memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0
+            && ended->ending == HWS_RUN_DETACHED) {
+            answer_ok (engine, peer, message);
+        } else if (ended) {
+            hws_engine_refuse (engine, peer, message, HWS_EENDED, "the stream ended %s(%s)",
+                               hws_ending_word (ended->ending), hws_cause_word (ended->cause));
+        } else if (anchor) {
+            hws_engine_refuse (engine, peer, message, HWS_ENOT_FOUND,
+                               "anchor %u has no sender %llu", hws_handle_count (anchor->handle),
+                               (unsigned long long) request->sender_id);
+        } else {
+            answer_gone (engine, peer, message, request->handle);
+        }
+        return;
+    }
+    if (seat->peer != peer) {
+        hws_engine_refuse (engine, peer, message, HWS_EDENIED,
+                           "only the sender's own client detaches it");
+        return;
+    }
+    if (seat->is_ending_ours) {
+        hws_engine_refuse (engine, peer, message, HWS_EENDED, "the stream ended %s(%s)",
+                           hws_ending_word (seat->ending), hws_cause_word (seat->cause));
+        return;
+    }
+    if (request->seq == seat->next_seq && anchor->is_receiver_present) {
+        take_detach (engine, seat);
+    }
+    if (request->seq < seat->next_seq && seat->state == HWS_SEAT_EXITING) {
+        answer_ok (engine, peer, message);
+        return;
+    }
+    if (anchor->is_receiver_present) {
+        hws_seat_rewind (engine, seat);
+    }
+    hws_engine_refuse (engine, peer, message, HWS_EBUSY, "the broker expects number %llu",
+                       (unsigned long long) seat->next_seq);
+}

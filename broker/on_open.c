@@ -1,0 +1,151 @@
+/*  OPEN: a receiver opens an anchor, or says again that it is there
+ *  (docs/protocol.md, "OPEN").
+ */
+#include "broker/engine_state.h"
+
+#include "base/text.h"
+
+#define LENGTH_MS_MAX   (UINT64_C (1) << 40) /* about 35 years: sums never overflow */
+#define BUFFER_SIZE_MAX (UINT64_C (1) << 44) /* 16 TiB: products with counts never overflow */
+
+static hws_anchor_t *opened_before (const hws_peer_t *peer, uint64_t open_id)
+{
+    for (hws_link_t *link = peer->anchors.head; link; link = link->next) {
+        hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_owner);
+        if (anchor->open_id == open_id) {
+            return anchor;
+        }
+    }
+    return NULL;
+}
+
+static bool is_above (hws_optional_t number, uint64_t most)
+{
+    return number.state == HWS_VALUE && number.value > most;
+}
+
+/*  Checks what the request asks for. Returns 0, or a code and the sentence.  */
+static int check_values (const hws_engine_t *engine, const hws_open_t *request, char *reason,
+                         size_t size)
+{
+    const uint64_t least_ms = engine->options.limits.heartbeat_min_ms;
+    const uint64_t least_buffer = 4 * engine->options.anchors.window_bytes_min;
+    if (request->kind != HWS_KIND_MPSC || request->dedicated || request->cancel_token != 0) {
+        snprintf (reason, size,
+                  "this broker offers neither exclusive nor dedicated anchors nor cancel tokens");
+        return HWS_EBAD_REQUEST;
+    }
+    if (*request->name && !hws_name_is_valid (hws_bytes_of_text (request->name))) {
+        snprintf (reason, size, "name: 1 to 255 bytes of printable UTF-8, and not a handle");
+        return HWS_EBAD_REQUEST;
+    }
+    if (request->heartbeat_interval_ms.state == HWS_VALUE
+        && request->heartbeat_interval_ms.value < least_ms) {
+        snprintf (reason, size, "heartbeat_interval_ms: this broker takes at least %llu",
+                  (unsigned long long) least_ms);
+        return HWS_EBAD_REQUEST;
+    }
+    if (request->max_senders.state == HWS_VALUE && request->max_senders.value == 0) {
+        snprintf (reason, size, "max_senders: at least 1, or null for unlimited");
+        return HWS_EBAD_REQUEST;
+    }
+    if (request->buffer_bytes.state == HWS_VALUE
+        && (request->buffer_bytes.value < least_buffer
+            || request->buffer_bytes.value > BUFFER_SIZE_MAX)) {
+        snprintf (reason, size, "buffer_bytes: this broker takes %llu to %llu",
+                  (unsigned long long) least_buffer, (unsigned long long) BUFFER_SIZE_MAX);
+        return HWS_EBAD_REQUEST;
+    }
+    if (is_above (request->heartbeat_interval_ms, LENGTH_MS_MAX)
+        || is_above (request->reconnect_grace_ms, LENGTH_MS_MAX)
+        || is_above (request->unattached_timeout_ms, LENGTH_MS_MAX)
+        || is_above (request->orphan_ttl_ms, LENGTH_MS_MAX)) {
+        snprintf (reason, size, "a length of time is above %llu ms",
+                  (unsigned long long) LENGTH_MS_MAX);
+        return HWS_EBAD_REQUEST;
+    }
+    return 0;
+}
+
+static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
+                       const hws_open_t *request, char *reason, size_t size)
+{
+    const hws_limits_t *const limits = &engine->options.limits;
+    if (engine->is_draining) {
+        snprintf (reason, size, "the broker is leaving");
+        return HWS_ECLOSED;
+    }
+    if (hws_anchor_named (engine, request->name)) {
+        snprintf (reason, size, "an anchor named %s is open", request->name);
+        return HWS_ENAME_IN_USE;
+    }
+    if (engine->anchors.count >= limits->anchors) {
+        snprintf (reason, size, "the broker reached its limit of %llu anchors",
+                  (unsigned long long) limits->anchors);
+        return HWS_ELIMIT;
+    }
+    if (peer->anchors.count >= limits->anchors_per_peer) {
+        snprintf (reason, size, "the client reached the limit of %llu anchors",
+                  (unsigned long long) limits->anchors_per_peer);
+        return HWS_ELIMIT;
+    }
+    const uint64_t buffer = request->buffer_bytes.state == HWS_VALUE
+                                ? request->buffer_bytes.value
+                                : engine->options.anchors.buffer_bytes;
+    if (limits->buffer_bytes.state == HWS_VALUE
+        && (engine->buffer_bytes > limits->buffer_bytes.value
+            || buffer > limits->buffer_bytes.value - engine->buffer_bytes)) {
+        snprintf (reason, size, "the broker's limit of %llu buffer bytes leaves no room for %llu",
+                  (unsigned long long) limits->buffer_bytes.value, (unsigned long long) buffer);
+        return HWS_ELIMIT;
+    }
+    return 0;
+}
+
+static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                       const hws_anchor_t *anchor)
+{
+    hws_control_t answer = {.verb = HWS_VERB_OPEN};
+    hws_open_ok_t *const it = &answer.as.open_ok;
+    it->handle = anchor->handle;
+    it->owner_token = hws_engine_token (engine, 'o', anchor->handle, 0);
+    it->heartbeat_interval_ms = anchor->heartbeat_interval_ms;
+    it->reconnect_grace_ms = anchor->reconnect_grace_ms;
+    it->unattached_timeout_ms = anchor->unattached_timeout_ms;
+    it->orphan_ttl_ms = anchor->orphan_ttl_ms;
+    it->max_senders = anchor->max_senders;
+    it->buffer_bytes = anchor->buffer_bytes;
+    it->record_bytes = anchor->record_bytes;
+    hws_engine_answer (engine, peer, message, &answer);
+}
+
+void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    const hws_open_t *const request = &message->as.open;
+    hws_anchor_t *anchor = opened_before (peer, request->open_id);
+    if (anchor == NULL) {
+        const hws_tombstone_t *const ended = hws_tombstone_of_open (engine, peer, request->open_id);
+        if (ended || request->has_resume) {
+            hws_engine_refuse (engine, peer, message, HWS_ECLOSED, "%s",
+                               ended && ended->reason ? ended->reason
+                                                      : "the anchor is not there any more");
+            return;
+        }
+        char reason[512] = "";
+        int code = check_values (engine, request, reason, sizeof reason);
+        if (code == 0) {
+            code = check_room (engine, peer, request, reason, sizeof reason);
+        }
+        if (code != 0) {
+            hws_engine_refuse (engine, peer, message, code, "%s", reason);
+            return;
+        }
+        anchor = hws_anchor_new (engine, peer, request);
+        if (anchor == NULL) {
+            hws_engine_refuse (engine, peer, message, HWS_ELIMIT, "the broker is out of memory");
+            return;
+        }
+    }
+    answer_ok (engine, peer, message, anchor);
+    hws_anchor_present (engine, anchor);
+}

@@ -1,0 +1,314 @@
+#include "broker/out.h"
+
+#include "base/assert.h"
+#include "broker/engine_state.h"
+
+#include <stdlib.h>
+
+#define RETRY_MS           10 /* a full pipe is noticed late: try again after a poll */
+#define FULL_INTERVALS     3  /* who stays full for so many is gone */
+#define GRANTS_PER_MESSAGE 256
+#define BATCH_ROOM_FIRST   2048 /* bytes of an open batch that has just begun */
+
+void hws_out_init (hws_out_t *self)
+{
+    *self = (hws_out_t) {.retry.kind = HWS_DEADLINE_FULL};
+}
+
+/*  Disposes of a message that is not sent; its payload goes back to the shell.  */
+static void outgoing_free (hws_engine_t *engine, hws_outgoing_t *outgoing)
+{
+    free (outgoing->effect.data);
+    outgoing->effect.data = NULL;
+    if (outgoing->effect.payload) {
+        outgoing->effect.kind = HWS_EFFECT_RELEASE;
+        hws_list_append (&engine->loose, &outgoing->link);
+    } else {
+        free (outgoing);
+    }
+}
+
+void hws_out_clear (hws_engine_t *engine, hws_out_t *self)
+{
+    hws_link_t *link;
+    while ((link = hws_list_pop (&self->queue))) {
+        outgoing_free (engine, hws_container_of (link, hws_outgoing_t, link));
+    }
+    while (hws_list_pop (&self->grants)) {
+    }
+    free (self->batch);
+    self->batch = NULL;
+    self->batch_size = self->batch_room = 0;
+    self->run_count = 0;
+    self->is_full = self->is_probing = self->is_probe_sent = self->missed_control = false;
+    hws_list_remove (&self->ready);
+    hws_list_remove (&self->opened);
+    hws_heap_clear (&engine->deadlines, &self->retry.timer);
+}
+
+/*  Lets the engine pop this client, unless its connection is full.  */
+static void make_ready (hws_engine_t *engine, hws_out_t *self)
+{
+    if (!self->is_full && !hws_link_is_in_list (&self->ready)) {
+        hws_list_append (&engine->ready, &self->ready);
+    }
+}
+
+static void push (hws_engine_t *engine, hws_out_t *self, hws_outgoing_t *outgoing)
+{
+    hws_list_append (&self->queue, &outgoing->link);
+    make_ready (engine, self);
+}
+
+static void miss (hws_engine_t *engine, hws_out_t *self)
+{
+    self->missed_control = true;
+    engine->stats.missed_controls++;
+}
+
+void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    hws_out_t *const self = &peer->out;
+    if (peer->state == HWS_PEER_AWAY) {
+        return; /* it says everything again when it is back, and is told then */
+    }
+    hws_out_close_batch (engine, peer); /* order: what was queued before goes first */
+    if (self->is_full) {
+        miss (engine, self);
+        return;
+    }
+    size_t size = 0;
+    hws_outgoing_t *const outgoing = calloc (1, sizeof *outgoing);
+    if (outgoing == NULL
+        || hws_control_encode (message, engine->scratch, HWS_CONTROL_SIZE_MAX, &size) != 0) {
+        free (outgoing);
+        miss (engine, self);
+        return;
+    }
+    outgoing->effect.verb = hws_verb_word (message->verb);
+    outgoing->effect.size = size;
+    outgoing->effect.data = malloc (size);
+    if (outgoing->effect.data == NULL) {
+        free (outgoing);
+        miss (engine, self);
+        return;
+    }
+    memcpy (outgoing->effect.data, engine->scratch, size);
+    push (engine, self, outgoing);
+}
+
+int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size)
+{
+    hws_out_t *const self = &peer->out;
+    const size_t limit = engine->options.limits.batch_bytes;
+    const size_t needed = HWS_RUN_HEADER_SIZE + size;
+    if (self->batch
+        && (needed > limit - self->batch_size || self->run_count == HWS_BATCH_ITEMS_MAX)) {
+        hws_out_close_batch (engine, peer);
+    }
+    const size_t used = self->batch ? self->batch_size : HWS_BATCH_HEADER_SIZE;
+    if (self->batch && needed <= self->batch_room - used) {
+        return 0;
+    }
+    size_t room = self->batch ? self->batch_room : BATCH_ROOM_FIRST;
+    while (needed > room - used) {
+        room *= 2;
+    }
+    uint8_t *const larger = realloc (self->batch, room);
+    if (larger == NULL) {
+        return HWS_ENO_MEMORY;
+    }
+    self->batch = larger;
+    self->batch_room = room;
+    self->batch_size = used;
+    if (!hws_link_is_in_list (&self->opened)) {
+        hws_list_append (&engine->opened, &self->opened);
+    }
+    return 0;
+}
+
+void hws_out_add_run (hws_engine_t *engine, hws_peer_t *peer, const hws_run_t *run)
+{
+    hws_out_t *const self = &peer->out;
+    const size_t needed = HWS_RUN_HEADER_SIZE + run->body.size;
+    hws_assert (self->batch && needed <= self->batch_room - self->batch_size);
+    (void) engine;
+
+    hws_run_put (self->batch + self->batch_size, run);
+    if (run->body.size > 0) {
+        memcpy (self->batch + self->batch_size + HWS_RUN_HEADER_SIZE, run->body.data,
+                run->body.size);
+    }
+    self->batch_size += needed;
+    self->run_count++;
+}
+
+void hws_out_close_batch (hws_engine_t *engine, hws_peer_t *peer)
+{
+    hws_out_t *const self = &peer->out;
+    hws_list_remove (&self->opened);
+    if (self->run_count == 0) {
+        return;
+    }
+    hws_outgoing_t *const outgoing = calloc (1, sizeof *outgoing);
+    if (outgoing == NULL) {
+        /* The runs are lost with the memory: what the receiver does not get it will
+           miss, and a new OPEN makes their senders rewind. */
+        self->run_count = 0;
+        self->batch_size = HWS_BATCH_HEADER_SIZE;
+        miss (engine, self);
+        return;
+    }
+    hws_batch_put (self->batch, HWS_BATCH_DATA, self->run_count);
+    uint8_t *const fitted = realloc (self->batch, self->batch_size);
+    outgoing->effect.data = fitted ? fitted : self->batch;
+    outgoing->effect.size = self->batch_size;
+    self->batch = NULL;
+    self->batch_size = self->batch_room = 0;
+    self->run_count = 0;
+    engine->stats.batches_copied++;
+    push (engine, self, outgoing);
+}
+
+void hws_out_forward (hws_engine_t *engine, hws_peer_t *peer, hws_outgoing_t *outgoing)
+{
+    hws_out_close_batch (engine, peer);
+    engine->stats.batches_forwarded++;
+    push (engine, &peer->out, outgoing);
+}
+
+void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat)
+{
+    if (seat->peer->state == HWS_PEER_AWAY || hws_link_is_in_list (&seat->in_grants)) {
+        return;
+    }
+    hws_list_append (&seat->peer->out.grants, &seat->in_grants);
+    make_ready (engine, &seat->peer->out);
+}
+
+static void write_grant (hws_seat_t *seat, uint8_t *at)
+{
+    const hws_grant_t grant = {.stream = seat->session_key.session_id,
+                               .acked_seq = seat->acked_seq,
+                               .next_seq = seat->next_seq,
+                               .limit_seq = seat->limit_seq,
+                               .limit_bytes = seat->limit_bytes,
+                               .flags = seat->grant_flags};
+    hws_grant_put (at, &grant);
+    seat->grant_flags = 0;
+}
+
+/*  Turns the grants that are due into a message. Returns null when there are none or
+ *  memory is short: they stay due, and the next acknowledgement tries again.  */
+static hws_outgoing_t *write_grants (hws_out_t *self)
+{
+    size_t count = self->grants.count;
+    if (count == 0) {
+        return NULL;
+    }
+    if (count > GRANTS_PER_MESSAGE) {
+        count = GRANTS_PER_MESSAGE;
+    }
+    hws_outgoing_t *const outgoing = calloc (1, sizeof *outgoing);
+    uint8_t *const data = malloc (HWS_BATCH_HEADER_SIZE + count * HWS_GRANT_SIZE);
+    if (outgoing == NULL || data == NULL) {
+        free (outgoing);
+        free (data);
+        return NULL;
+    }
+    hws_batch_put (data, HWS_BATCH_GRANT, (uint16_t) count);
+    uint8_t *at = data + HWS_BATCH_HEADER_SIZE;
+    for (size_t i = 0; i < count; i++, at += HWS_GRANT_SIZE) {
+        hws_link_t *const link = hws_list_pop (&self->grants);
+        write_grant (hws_container_of (link, hws_seat_t, in_grants), at);
+    }
+    outgoing->effect.data = data;
+    outgoing->effect.size = (size_t) (at - data);
+    return outgoing;
+}
+
+void hws_out_write_grants (hws_engine_t *engine, hws_peer_t *peer)
+{
+    hws_outgoing_t *outgoing;
+    while ((outgoing = write_grants (&peer->out))) {
+        push (engine, &peer->out, outgoing);
+    }
+}
+
+/*  A message went out after a retry and was not refused: the connection reads again,
+ *  and a client that missed something is told to say everything again.  */
+static void probe_succeeded (hws_engine_t *engine, hws_peer_t *peer)
+{
+    hws_out_t *const self = &peer->out;
+    self->is_probing = self->is_probe_sent = false;
+    if (self->missed_control) {
+        self->missed_control = false;
+        const hws_control_t resync = {.verb = HWS_VERB_RESYNC,
+                                      .as.epoch = engine->options.epoch};
+        hws_out_control (engine, peer, &resync);
+    }
+}
+
+bool hws_out_pop (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effect)
+{
+    hws_out_t *const self = &peer->out;
+    if (self->is_full) {
+        return false;
+    }
+    if (self->is_probing && self->is_probe_sent) {
+        probe_succeeded (engine, peer);
+    } else if (self->missed_control && !self->is_probing) {
+        probe_succeeded (engine, peer); /* missed for want of memory, not of room */
+    }
+    hws_link_t *const link = hws_list_pop (&self->queue);
+    hws_outgoing_t *const outgoing =
+        link ? hws_container_of (link, hws_outgoing_t, link) : write_grants (self);
+    if (outgoing == NULL) {
+        return false;
+    }
+    self->is_probe_sent = self->is_probing;
+    *effect = outgoing->effect;
+    effect->to = peer->address;
+    free (outgoing);
+    return true;
+}
+
+void hws_out_refused (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effect)
+{
+    hws_out_t *const self = &peer->out;
+    if (!self->is_full && !self->is_probing) {
+        self->full_at = engine->now;
+    }
+    self->is_full = true;
+    self->is_probing = self->is_probe_sent = false;
+    hws_list_remove (&self->ready);
+    hws_heap_set (&engine->deadlines, &self->retry.timer, engine->now + RETRY_MS);
+
+    hws_outgoing_t *const outgoing = effect->verb ? NULL : calloc (1, sizeof *outgoing);
+    if (outgoing == NULL) {
+        miss (engine, self);
+        return;
+    }
+    outgoing->effect = *effect;
+    hws_list_prepend (&self->queue, &outgoing->link);
+    effect->data = NULL;
+    effect->payload = NULL;
+}
+
+bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer)
+{
+    hws_out_t *const self = &peer->out;
+    const hws_ms_t patience = FULL_INTERVALS * (hws_ms_t) engine->shortest_interval_ms;
+    if (engine->now - self->full_at >= patience) {
+        return false;
+    }
+    self->is_full = false;
+    self->is_probing = true;
+    if (self->queue.count == 0 && self->grants.count == 0 && self->missed_control) {
+        self->missed_control = false; /* the RESYNC itself is the probe */
+        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = engine->options.epoch};
+        hws_out_control (engine, peer, &resync);
+    }
+    make_ready (engine, self);
+    return true;
+}

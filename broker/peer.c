@@ -1,0 +1,119 @@
+#include "broker/peer.h"
+
+#include "base/assert.h"
+#include "broker/engine_state.h"
+
+#include <stdlib.h>
+
+#define SILENT_INTERVALS 3
+
+static hws_bytes_t address_key (const hws_address_t *address)
+{
+    return hws_bytes (address, offsetof (hws_address_t, id) + address->size);
+}
+
+static hws_ms_t silence_ms (const hws_engine_t *engine)
+{
+    return SILENT_INTERVALS * (hws_ms_t) engine->options.anchors.heartbeat_interval_ms;
+}
+
+hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
+                          const hws_address_t *address, const char *network_address)
+{
+    hws_peer_t *const self = calloc (1, sizeof *self);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->client_id = *client_id;
+    self->address = *address;
+    self->heard_at = engine->now;
+    self->unknown_at = engine->now - HWS_UNKNOWN_STREAM_MS;
+    self->silence.kind = HWS_DEADLINE_PEER;
+    hws_out_init (&self->out);
+    const size_t size = strnlen (network_address, HWS_NAME_SIZE_MAX);
+    memcpy (self->network_address, network_address, size);
+    hws_map_insert (&engine->peers_by_client, &self->by_client_id,
+                    hws_bytes (self->client_id.bytes, HWS_ID_SIZE));
+    hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));
+    hws_heap_set (&engine->deadlines, &self->silence.timer, engine->now + silence_ms (engine));
+    return self;
+}
+
+void hws_peer_free (hws_engine_t *engine, hws_peer_t *self)
+{
+    hws_assert (self->seats.count == 0 && self->anchors.count == 0);
+
+    hws_link_t *link;
+    while ((link = self->waiting.head)) {
+        hws_waiting_free (engine, hws_container_of (link, hws_waiting_t, in_peer));
+    }
+    hws_out_clear (engine, &self->out);
+    hws_heap_clear (&engine->deadlines, &self->silence.timer);
+    hws_map_remove (&engine->peers_by_client, &self->by_client_id);
+    hws_map_remove (&engine->peers_by_address, &self->by_address);
+    free (self);
+}
+
+hws_peer_t *hws_peer_at (const hws_engine_t *engine, const hws_address_t *address)
+{
+    hws_map_node_t *const node = hws_map_find (&engine->peers_by_address, address_key (address));
+    return node ? hws_container_of (node, hws_peer_t, by_address) : NULL;
+}
+
+hws_peer_t *hws_peer_of_client (const hws_engine_t *engine, const hws_id_t *client_id)
+{
+    hws_map_node_t *const node =
+        hws_map_find (&engine->peers_by_client, hws_bytes (client_id->bytes, HWS_ID_SIZE));
+    return node ? hws_container_of (node, hws_peer_t, by_client_id) : NULL;
+}
+
+/*  Everything that belongs to the peer is away; nothing queued for it is sent, for it
+ *  will hear all again. Waiting attaches are asked again too.  */
+static void leave_all (hws_engine_t *engine, hws_peer_t *self)
+{
+    hws_link_t *link;
+    while ((link = self->waiting.head)) {
+        hws_waiting_free (engine, hws_container_of (link, hws_waiting_t, in_peer));
+    }
+    hws_out_clear (engine, &self->out);
+    for (link = self->seats.head; link; link = link->next) {
+        hws_seat_leave (engine, hws_container_of (link, hws_seat_t, in_peer));
+    }
+    for (link = self->anchors.head; link; link = link->next) {
+        hws_anchor_leave (engine, hws_container_of (link, hws_anchor_t, in_owner));
+    }
+}
+
+void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address)
+{
+    leave_all (engine, self);
+    hws_map_remove (&engine->peers_by_address, &self->by_address);
+    self->address = *address;
+    hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));
+    self->state = HWS_PEER_CONNECTED;
+    self->heard_at = engine->now;
+    self->owes_resync = false;
+    hws_heap_set (&engine->deadlines, &self->silence.timer, engine->now + silence_ms (engine));
+}
+
+void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self)
+{
+    if (self->state == HWS_PEER_AWAY) {
+        return;
+    }
+    leave_all (engine, self);
+    self->state = HWS_PEER_AWAY;
+}
+
+void hws_peer_expire (hws_engine_t *engine, hws_peer_t *self)
+{
+    const hws_ms_t due = self->heard_at + silence_ms (engine);
+    const bool owns_nothing =
+        self->seats.count == 0 && self->anchors.count == 0 && self->waiting.count == 0;
+    if (engine->now >= due && owns_nothing) {
+        hws_peer_free (engine, self);
+        return;
+    }
+    hws_heap_set (&engine->deadlines, &self->silence.timer,
+                  due > engine->now ? due : engine->now + silence_ms (engine));
+}

@@ -1,0 +1,59 @@
+/*  Peers: the clients as the broker sees them.
+ *
+ *  A peer is made by its first HELLO and lasts while anything belongs to it or its
+ *  connection speaks. Its connection is an address; a HELLO from another address
+ *  moves it there. States:
+ *
+ *      state      HELLO      message       closed/unreachable   silent, owns nothing
+ *      connected  connected  connected     away                 (freed)
+ *      away       connected  away, used    away                 (freed)
+ */
+#ifndef HWS_PEER_H
+#define HWS_PEER_H
+
+#include "broker/out.h"
+
+#define HWS_UNKNOWN_STREAM_MS 1000 /* a client is told of unknown streams at most so often */
+
+typedef enum { HWS_PEER_CONNECTED, HWS_PEER_AWAY } hws_peer_state_t;
+
+struct hws_peer {
+    hws_map_node_t by_client_id;
+    hws_map_node_t by_address;
+    hws_id_t client_id;
+    hws_address_t address; /* of the present or last connection */
+    hws_peer_state_t state;
+    hws_ms_t heard_at;     /* last message, on the engine's clock */
+    hws_deadline_t silence;
+    hws_list_t seats;      /* of hws_seat_t, through in_peer */
+    hws_list_t anchors;    /* of hws_anchor_t, through in_owner */
+    hws_list_t waiting;    /* of hws_waiting_t, through in_peer */
+    hws_seat_t *last_seat; /* of the last run: most batches hold runs of one stream */
+    hws_out_t out;
+    bool owes_resync;          /* its receiver was taken for away: tell it when it speaks */
+    hws_ms_t unknown_at;       /* when it was last told of an unknown stream */
+    hws_name_t network_address; /* for people */
+};
+
+/*  Makes a peer for a client that said HELLO. Returns null without memory.  */
+hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
+                          const hws_address_t *address, const char *network_address);
+
+/*  Frees a peer that owns nothing.  */
+void hws_peer_free (hws_engine_t *engine, hws_peer_t *self);
+
+/*  The peer at an address or of a client, or null.  */
+hws_peer_t *hws_peer_at (const hws_engine_t *engine, const hws_address_t *address);
+hws_peer_t *hws_peer_of_client (const hws_engine_t *engine, const hws_id_t *client_id);
+
+/*  The peer said HELLO, from this address: all that belongs to it is away until it is
+ *  attached and opened again, and nothing queued for it is sent.  */
+void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address);
+
+/*  Its connection is closed or dead.  */
+void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self);
+
+/*  The silence deadline has come.  */
+void hws_peer_expire (hws_engine_t *engine, hws_peer_t *self);
+
+#endif

@@ -1,0 +1,472 @@
+#include "broker/seat.h"
+
+#include "base/text.h"
+#include "broker/engine_state.h"
+
+#include <stdlib.h>
+
+#define SILENT_INTERVALS 3   /* then a seat is dropped(heartbeat) */
+#define GRACE_INTERVALS  4   /* an away seat has at least so many to come back */
+#define REWIND_AGAIN_MS  200 /* REWIND is repeated at most so often while runs ahead come */
+
+/*  ---- Windows and the budget ------------------------------------------------- */
+
+/*  Recomputes the seat's part of the budget. An exiting seat needs what the receiver
+ *  may still hold of it, a live one everything up to its limit.  */
+static void reserve (hws_seat_t *self)
+{
+    uint64_t needed = 0;
+    if (self->state != HWS_SEAT_EXITING) {
+        needed = self->limit_bytes - self->acked_bytes;
+    } else if (self->high_bytes > self->acked_bytes) {
+        needed = self->high_bytes - self->acked_bytes;
+    }
+    hws_anchor_t *const anchor = self->anchor;
+    anchor->reserved_bytes = anchor->reserved_bytes - self->reserved_bytes + needed;
+    self->reserved_bytes = needed;
+}
+
+/*  Moves the limits on to the window beyond what is acknowledged; they never go
+ *  back.  */
+static void extend_limits (hws_seat_t *self)
+{
+    const uint64_t limit_bytes = self->acked_bytes + self->window_bytes;
+    const uint64_t limit_seq = self->acked_seq + self->anchor->window_records;
+    if (limit_bytes > self->limit_bytes) {
+        self->limit_bytes = limit_bytes;
+    }
+    if (limit_seq > self->limit_seq) {
+        self->limit_seq = limit_seq;
+    }
+    reserve (self);
+}
+
+void hws_seat_allow (hws_engine_t *engine, hws_seat_t *self)
+{
+    const uint64_t part_bytes = engine->options.limits.batch_bytes - HWS_BATCH_HEADER_SIZE
+                                - HWS_RUN_HEADER_SIZE;
+    const uint64_t limit_bytes = self->acked_bytes + self->want_bytes;
+    const uint64_t limit_seq = self->acked_seq + self->want_bytes / part_bytes + 2;
+    if (limit_bytes > self->limit_bytes) {
+        self->limit_bytes = limit_bytes;
+    }
+    if (limit_seq > self->limit_seq) {
+        self->limit_seq = limit_seq;
+    }
+    self->want_bytes = 0;
+    reserve (self);
+    hws_out_grant (engine, self);
+}
+
+/*  ---- Life --------------------------------------------------------------------- */
+
+static void link_up (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_list_append (&self->anchor->seats, &self->in_anchor);
+    hws_list_append (&self->peer->seats, &self->in_peer);
+    hws_map_insert (&engine->seats_by_session, &self->by_session,
+                    hws_bytes (&self->session_key, sizeof self->session_key));
+    hws_map_insert (&engine->seats_by_sender, &self->by_sender,
+                    hws_bytes (&self->sender_key, sizeof self->sender_key));
+    hws_map_insert (&engine->seats_by_routing, &self->by_routing,
+                    hws_bytes (&self->routing_session_id, sizeof self->routing_session_id));
+}
+
+static hws_ms_t silence_ms (const hws_seat_t *self)
+{
+    return SILENT_INTERVALS * (hws_ms_t) self->anchor->heartbeat_interval_ms;
+}
+
+/*  How long an away seat may stay away.  */
+static hws_ms_t grace_ms (const hws_seat_t *self)
+{
+    const hws_ms_t grace = (hws_ms_t) self->anchor->reconnect_grace_ms;
+    const hws_ms_t least = GRACE_INTERVALS * (hws_ms_t) self->anchor->heartbeat_interval_ms;
+    return grace > least ? grace : least;
+}
+
+/*  The deadline counts from what was heard last, of the whole client.  */
+static hws_ms_t due_at (const hws_seat_t *self)
+{
+    if (self->state == HWS_SEAT_AWAY || self->peer->state == HWS_PEER_AWAY) {
+        return self->away_at + grace_ms (self);
+    }
+    const hws_ms_t heard_at = self->peer->heard_at > self->attached_at ? self->peer->heard_at
+                                                                       : self->attached_at;
+    return heard_at + silence_ms (self);
+}
+
+static void arm (hws_engine_t *engine, hws_seat_t *self)
+{
+    const bool is_judged = !self->is_dead && !self->is_ending_ours;
+    hws_heap_set (&engine->deadlines, &self->deadline.timer,
+                  is_judged ? due_at (self) : HWS_NEVER);
+}
+
+hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
+                          const hws_attach_t *request)
+{
+    hws_seat_t *const self = calloc (1, sizeof *self);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->anchor = anchor;
+    self->peer = peer;
+    self->sender_key.handle_lo = anchor->handle.lo;
+    self->sender_key.sender_id = anchor->next_sender_id;
+    memcpy (self->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
+    self->session_key.session_id = request->session_id;
+    self->routing_session_id = (uint64_t) engine->options.epoch << 32 | (engine->seat_count + 1);
+    self->stream_cancel_handle = request->stream_cancel_handle;
+    memcpy (self->label, request->label, sizeof self->label);
+    self->deadline.kind = HWS_DEADLINE_SEAT;
+    self->attached_at = engine->now;
+    self->rewound_at = engine->now - REWIND_AGAIN_MS;
+    self->window_bytes = hws_anchor_next_window (anchor);
+    if (anchor->is_receiver_present && hws_seat_announce (engine, self) != 0) {
+        free (self);
+        return NULL;
+    }
+    anchor->next_sender_id++;
+    anchor->live_count++;
+    anchor->extra_bytes += self->window_bytes - anchor->window_bytes_min;
+    engine->seat_count++;
+    engine->stats.attached++;
+    link_up (engine, self);
+    extend_limits (self);
+    arm (engine, self);
+    return self;
+}
+
+void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
+{
+    self->anchor->reserved_bytes -= self->reserved_bytes;
+    if (self->peer->last_seat == self) {
+        self->peer->last_seat = NULL;
+    }
+    hws_heap_clear (&engine->deadlines, &self->deadline.timer);
+    hws_list_remove (&self->in_anchor);
+    hws_list_remove (&self->in_peer);
+    hws_list_remove (&self->in_grants);
+    hws_list_remove (&self->in_wants);
+    hws_map_remove (&engine->seats_by_session, &self->by_session);
+    hws_map_remove (&engine->seats_by_sender, &self->by_sender);
+    hws_map_remove (&engine->seats_by_routing, &self->by_routing);
+    free (self->reason);
+    free (self);
+}
+
+void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
+{
+    if (self->state == HWS_SEAT_AWAY) {
+        self->state = HWS_SEAT_ATTACHED;
+    }
+    self->is_dead = false;
+    self->has_gap = false;
+    self->attached_at = engine->now;
+    arm (engine, self);
+}
+
+void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
+{
+    self->away_at = engine->now;
+    if (self->state == HWS_SEAT_ATTACHED) {
+        self->state = HWS_SEAT_AWAY;
+    }
+    arm (engine, self);
+}
+
+void hws_seat_advance (hws_seat_t *self, const hws_run_t *run)
+{
+    const uint64_t end = run->first_seq + run->count;
+    const bool is_whole = run->type == HWS_RUN_RECORDS && (run->flags & HWS_RUN_MORE) == 0;
+    if (is_whole && end > self->high_seq) {
+        const bool is_new = run->first_seq >= self->high_seq;
+        self->records += is_new ? run->count : end - self->high_seq;
+        self->bytes += is_new ? run->body.size - HWS_RECORD_HEADER_SIZE * (uint64_t) run->count : 0;
+    }
+    self->has_gap = false;
+    self->next_seq = end;
+    self->next_bytes += run->body.size;
+    if (self->next_seq > self->high_seq) {
+        self->high_seq = self->next_seq;
+        self->high_bytes = self->next_bytes;
+    }
+}
+
+/*  ---- Endings ------------------------------------------------------------------- */
+
+static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t by)
+{
+    uint64_t *const of_anchor[] = {&self->anchor->detached, &self->anchor->finalized,
+                                   &self->anchor->dropped, &self->anchor->cancelled};
+    uint64_t *const of_engine[] = {&engine->stats.detached, &engine->stats.finalized,
+                                   &engine->stats.dropped, &engine->stats.cancelled};
+    *of_anchor[type - HWS_RUN_DETACHED] += by;
+    *of_engine[type - HWS_RUN_DETACHED] += by;
+}
+
+/*  The seat is no longer live: its floor and window are free for others.  */
+static void leave_room (hws_seat_t *self)
+{
+    if (self->state != HWS_SEAT_EXITING) {
+        self->anchor->live_count--;
+        self->anchor->extra_bytes -= self->window_bytes - self->anchor->window_bytes_min;
+        self->state = HWS_SEAT_EXITING;
+    }
+    hws_list_remove (&self->in_wants);
+    reserve (self);
+}
+
+/*  Endings take no memory beyond the run; when there is none even for that, the
+ *  receiver is made to open again and gets it then.  */
+static void forward_ending (hws_engine_t *engine, hws_seat_t *self)
+{
+    if (!self->anchor->is_receiver_present) {
+        return;
+    }
+    uint8_t body[HWS_ENDING_HEADER_SIZE + HWS_TEXT_SIZE_MAX];
+    const hws_ending_t ending = {.cause = self->cause,
+                                 .records = self->records,
+                                 .bytes = self->bytes,
+                                 .text = hws_bytes_of_text (self->reason ? self->reason : "")};
+    hws_ending_put (body, &ending);
+    const hws_run_t run = {.stream = self->routing_session_id,
+                           .first_seq = self->next_seq,
+                           .type = self->ending,
+                           .body = {body, HWS_ENDING_HEADER_SIZE + ending.text.size}};
+    hws_peer_t *const owner = self->anchor->owner;
+    if (hws_out_reserve_run (engine, owner, run.body.size) == 0) {
+        hws_out_add_run (engine, owner, &run);
+    } else {
+        owner->owes_resync = true;
+    }
+}
+
+static void tell_sender (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_control_t message = {.verb = HWS_VERB_STREAM_CANCEL};
+    hws_stream_cancel_t *const it = &message.as.stream_cancel;
+    it->session_id = self->session_key.session_id;
+    it->stream_cancel_handle = self->stream_cancel_handle;
+    it->next_seq = self->next_seq;
+    hws_text_copy (it->ending, sizeof it->ending, hws_ending_word (self->ending));
+    hws_text_copy (it->code, sizeof it->code, hws_cause_word (self->cause));
+    hws_text_copy (it->reason, sizeof it->reason, self->reason);
+    hws_out_control (engine, self->peer, &message);
+}
+
+void hws_seat_end (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint16_t cause,
+                   const char *reason, bool override)
+{
+    if (self->state == HWS_SEAT_EXITING) {
+        if (self->is_ending_ours || !override) {
+            return;
+        }
+        count_ending (engine, self, self->ending, (uint64_t) -1);
+    }
+    self->ending = type;
+    self->cause = cause;
+    self->is_ending_ours = true;
+    free (self->reason);
+    self->reason = reason && *reason ? strndup (reason, HWS_TEXT_SIZE_MAX) : NULL;
+    count_ending (engine, self, type, 1);
+    leave_room (self);
+    hws_list_remove (&self->in_grants);
+    arm (engine, self);
+    forward_ending (engine, self);
+    tell_sender (engine, self);
+}
+
+void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t seq)
+{
+    if (self->state == HWS_SEAT_EXITING) {
+        return; /* the same ending again, after a rewind */
+    }
+    self->ending = type;
+    self->end_seq = seq;
+    count_ending (engine, self, type, 1);
+    leave_room (self);
+}
+
+void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_anchor_t *const anchor = self->anchor;
+    hws_tombstone_of_seat (engine, self);
+    hws_seat_free (engine, self);
+    hws_anchor_seat_gone (engine, anchor);
+}
+
+/*  A last GRANT tells the sender that its clean ending was consumed; the seat itself
+ *  is about to go.  */
+static void grant_last (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_out_grant (engine, self);
+    hws_out_write_grants (engine, self->peer);
+}
+
+void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
+{
+    if (seq > self->acked_seq) {
+        self->acked_seq = seq;
+        self->acked_bytes = bytes;
+    }
+    if (seq > self->next_seq) {
+        self->next_seq = seq; /* it had been rewound, and the receiver had more */
+        self->next_bytes = bytes;
+    }
+    if (self->state == HWS_SEAT_EXITING) {
+        reserve (self);
+        if (!self->is_ending_ours) {
+            if (self->acked_seq > self->end_seq) {
+                grant_last (engine, self);
+                hws_seat_gone (engine, self);
+                return;
+            }
+            hws_out_grant (engine, self);
+        }
+    } else {
+        extend_limits (self);
+        hws_out_grant (engine, self);
+    }
+    hws_anchor_serve (engine, self->anchor);
+}
+
+/*  ---- Deadlines ----------------------------------------------------------------- */
+
+/*  Our own ending replaces a clean one that the receiver cannot get any more.  */
+static void replace_ending (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_seat_end (engine, self, HWS_RUN_DROPPED, HWS_CAUSE_TRANSPORT,
+                  "gone before its ending was delivered", true);
+}
+
+void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
+{
+    if (engine->now < due_at (self)) {
+        arm (engine, self);
+        return;
+    }
+    if (self->state == HWS_SEAT_EXITING) {
+        self->is_dead = true;
+        if (self->next_seq <= self->end_seq && self->anchor->is_receiver_present) {
+            replace_ending (engine, self);
+        }
+        return;
+    }
+    if (self->state == HWS_SEAT_AWAY) {
+        hws_seat_end (engine, self, HWS_RUN_DROPPED, HWS_CAUSE_TRANSPORT,
+                      "its connection ended and it did not come back", false);
+    } else {
+        hws_seat_end (engine, self, HWS_RUN_DROPPED, HWS_CAUSE_HEARTBEAT,
+                      "silent for three heartbeat intervals", false);
+    }
+}
+
+/*  ---- The receiver, again ------------------------------------------------------- */
+
+int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_attached_t attached = {
+        .sender_id = self->sender_key.sender_id,
+        .session_id = self->session_key.session_id,
+        .seat_key = hws_hash (engine->peers_by_client.hash_key,
+                              hws_bytes (&self->session_key, sizeof self->session_key))};
+    memcpy (attached.label, self->label, sizeof attached.label);
+    memcpy (attached.address, self->peer->network_address, sizeof attached.address);
+    size_t size = 0;
+    const int rc =
+        hws_attached_encode (&attached, engine->scratch, HWS_CONTROL_SIZE_MAX, &size);
+    if (rc != 0 || hws_out_reserve_run (engine, self->anchor->owner, size) != 0) {
+        return HWS_ENO_MEMORY;
+    }
+    const hws_run_t run = {.stream = self->routing_session_id,
+                           .first_seq = self->next_seq,
+                           .type = HWS_RUN_ATTACHED,
+                           .body = {engine->scratch, size}};
+    hws_out_add_run (engine, self->anchor->owner, &run);
+    return 0;
+}
+
+void hws_seat_rewind (hws_engine_t *engine, hws_seat_t *self)
+{
+    self->has_gap = true;
+    self->rewound_at = engine->now;
+    self->grant_flags |= HWS_GRANT_REWIND;
+    hws_out_grant (engine, self);
+}
+
+void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
+{
+    if (hws_seat_announce (engine, self) != 0) {
+        self->anchor->owner->owes_resync = true;
+        return;
+    }
+    self->next_seq = self->acked_seq;
+    self->next_bytes = self->acked_bytes;
+    if (self->is_ending_ours) {
+        forward_ending (engine, self);
+    } else if (self->state == HWS_SEAT_EXITING && self->is_dead) {
+        replace_ending (engine, self);
+    } else {
+        hws_seat_rewind (engine, self);
+    }
+}
+
+/*  ---- Look-up -------------------------------------------------------------------- */
+
+hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
+                                 uint64_t session_id)
+{
+    hws_session_key_t key = {.session_id = session_id};
+    memcpy (key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
+    hws_map_node_t *const node =
+        hws_map_find (&engine->seats_by_session, hws_bytes (&key, sizeof key));
+    return node ? hws_container_of (node, hws_seat_t, by_session) : NULL;
+}
+
+hws_seat_t *hws_seat_of_sender (const hws_engine_t *engine, const hws_anchor_t *anchor,
+                                uint64_t sender_id)
+{
+    const hws_sender_key_t key = {.handle_lo = anchor->handle.lo, .sender_id = sender_id};
+    hws_map_node_t *const node =
+        hws_map_find (&engine->seats_by_sender, hws_bytes (&key, sizeof key));
+    return node ? hws_container_of (node, hws_seat_t, by_sender) : NULL;
+}
+
+hws_seat_t *hws_seat_of_routing (const hws_engine_t *engine, uint64_t routing_session_id)
+{
+    hws_map_node_t *const node =
+        hws_map_find (&engine->seats_by_routing,
+                      hws_bytes (&routing_session_id, sizeof routing_session_id));
+    return node ? hws_container_of (node, hws_seat_t, by_routing) : NULL;
+}
+
+void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self,
+                        hws_attach_ok_t *answer)
+{
+    const hws_anchor_t *const anchor = self->anchor;
+    answer->handle = anchor->handle;
+    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key, HWS_TRANSPORT_MUX);
+    answer->heartbeat_interval_ms = anchor->heartbeat_interval_ms;
+    answer->sender_id = self->sender_key.sender_id;
+    answer->routing_session_id = self->routing_session_id;
+    answer->next_seq = self->next_seq;
+    answer->next_bytes = self->next_bytes;
+    answer->acked_seq = self->acked_seq;
+    answer->acked_bytes = self->acked_bytes;
+    answer->record_bytes = anchor->record_bytes;
+    answer->resume_token = hws_engine_token (engine, 's', anchor->handle, answer->sender_id);
+    if (self->limit_seq > self->next_seq) {
+        answer->initial_credit = self->limit_seq - self->next_seq;
+    }
+    if (self->limit_bytes > self->next_bytes) {
+        answer->slot_byte_budget = self->limit_bytes - self->next_bytes;
+    }
+    if (self->is_ending_ours) {
+        answer->has_ended = true;
+        hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (self->ending));
+        hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (self->cause));
+        hws_text_copy (answer->reason, sizeof answer->reason, self->reason);
+    }
+}

@@ -1,0 +1,145 @@
+/*  Seats: the broker's state for one sender of one anchor.
+ *
+ *      state     attach    peer away   silent 3 d,     sender's    broker    ending
+ *                (again)   or HELLO    grace over      ending      ends it   acknowledged
+ *      attached  same      away        exiting (b)     exiting (s) exiting (b)  -
+ *      away      attached  away        exiting (b)     exiting (s) exiting (b)  -
+ *      exiting   answered  dead peer: a clean ending   seen        (s): (b) when the
+ *                          that was rewound becomes (b)            owner cancels  gone
+ *
+ *  (s): the sender's own clean ending, forwarded; it can still be rewound. (b): an
+ *  ending made by the broker. A seat that is gone leaves a tombstone.
+ *
+ *  Windows. The limit in bytes is acknowledged + window, except while a record
+ *  larger than the window was asked for and allowed. What lies between the
+ *  acknowledged position and the limit is reserved in the anchor's budget, so the
+ *  sum of all reservations never exceeds it (docs/protocol.md, "Windows").
+ */
+#ifndef HWS_SEAT_H
+#define HWS_SEAT_H
+
+#include "broker/anchor.h"
+#include "broker/peer.h"
+
+typedef enum { HWS_SEAT_ATTACHED, HWS_SEAT_AWAY, HWS_SEAT_EXITING } hws_seat_state_t;
+
+/*  Keys of the maps; without padding, for they are hashed as bytes.  */
+typedef struct {
+    uint8_t client_id[HWS_ID_SIZE];
+    uint64_t session_id;
+} hws_session_key_t;
+
+typedef struct {
+    uint64_t handle_lo; /* of this broker's anchor */
+    uint64_t sender_id;
+} hws_sender_key_t;
+
+struct hws_seat {
+    hws_map_node_t by_session; /* under session_key */
+    hws_map_node_t by_sender;  /* under sender_key */
+    hws_map_node_t by_routing; /* under routing_session_id */
+    hws_session_key_t session_key;
+    hws_sender_key_t sender_key;
+    uint64_t routing_session_id;
+    hws_handle_t stream_cancel_handle; /* the client's own */
+    hws_name_t label;
+
+    hws_anchor_t *anchor;
+    hws_peer_t *peer;
+    hws_link_t in_anchor;
+    hws_link_t in_peer;
+    hws_link_t in_grants; /* a GRANT is due */
+    hws_link_t in_wants;  /* a large record waits for room */
+
+    hws_seat_state_t state;
+    hws_deadline_t deadline;
+    hws_ms_t away_at;     /* since when, in AWAY */
+    hws_ms_t attached_at; /* no older silence counts */
+    hws_ms_t rewound_at;  /* when the last REWIND was said */
+    bool has_gap;         /* runs ahead were dropped: repeat REWIND with each PONG */
+    bool is_dead;         /* exiting, and its client is gone */
+    uint32_t grant_flags; /* of the GRANT that is due */
+
+    uint64_t next_seq; /* expected number */
+    uint64_t next_bytes;
+    uint64_t high_seq; /* highest number forwarded */
+    uint64_t high_bytes;
+    uint64_t acked_seq;
+    uint64_t acked_bytes;
+    uint64_t limit_seq;
+    uint64_t limit_bytes;
+    uint64_t window_bytes;
+    uint64_t want_bytes;     /* asked for one large record; 0: nothing */
+    uint64_t reserved_bytes; /* its part of the anchor's budget */
+
+    uint64_t records; /* whole records forwarded */
+    uint64_t bytes;   /* their payload */
+    uint8_t ending;   /* run type of the ending, in EXITING */
+    bool is_ending_ours;
+    uint64_t end_seq; /* the number that the sender's own ending took */
+    uint16_t cause;
+    char *reason; /* owned; null for none */
+};
+
+/*  Seats a sender: takes an id, a window and a place in all the lists, and announces
+ *  it to the receiver. Room was checked. Returns null without memory.  */
+hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
+                          const hws_attach_t *request);
+
+/*  Frees without a word; for hws_seat_gone and for the end of the engine.  */
+void hws_seat_free (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The client attached again to the seat that it has.  */
+void hws_seat_return (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The client is away from now on.  */
+void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The deadline has come.  */
+void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The broker ends the stream, at most once: the receiver gets the ending if it is
+ *  present, the sender STREAM_CANCEL. `type` is HWS_RUN_DROPPED or
+ *  HWS_RUN_CANCELLED, `reason` may be null. A clean ending of the sender is left
+ *  alone, unless `override` says that its owner cancelled.  */
+void hws_seat_end (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint16_t cause,
+                   const char *reason, bool override);
+
+/*  A run of the sender was forwarded: the expected number and byte move behind it.  */
+void hws_seat_advance (hws_seat_t *self, const hws_run_t *run);
+
+/*  The sender's own clean ending was forwarded, as number `seq`.  */
+void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t seq);
+
+/*  The ending is acknowledged or nobody is left to acknowledge it: leaves a tombstone
+ *  and frees.  */
+void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The receiver has consumed up to here.  */
+void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes);
+
+/*  Says ATTACHED to the receiver. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The receiver opened again: announces the seat, then sends its ending again or makes
+ *  the sender rewind to what is acknowledged.  */
+void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self);
+
+/*  Asks the sender to begin again at next_seq.  */
+void hws_seat_rewind (hws_engine_t *engine, hws_seat_t *self);
+
+/*  Allows one record of `want_bytes` beyond the window.  */
+void hws_seat_allow (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The seat of a client's stream, of a sender id, of a routing session id; or null.  */
+hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
+                                 uint64_t session_id);
+hws_seat_t *hws_seat_of_sender (const hws_engine_t *engine, const hws_anchor_t *anchor,
+                                uint64_t sender_id);
+hws_seat_t *hws_seat_of_routing (const hws_engine_t *engine, uint64_t routing_session_id);
+
+/*  Fills an answer to ATTACH with what the seat has now.  */
+void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self,
+                        hws_attach_ok_t *answer);
+
+#endif

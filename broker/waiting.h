@@ -1,0 +1,41 @@
+/*  Attaches that wait: for an anchor that is not there yet, or for room.
+ *
+ *  Bounded in number and in time. A waiting attach belongs to its client and is
+ *  forgotten with its connection; the client asks again.
+ */
+#ifndef HWS_WAITING_H
+#define HWS_WAITING_H
+
+#include "broker/anchor.h"
+#include "broker/peer.h"
+
+typedef struct {
+    hws_link_t in_engine;
+    hws_link_t in_peer;
+    hws_peer_t *peer;
+    hws_deadline_t deadline;
+    hws_ms_t until_at; /* when it is refused */
+    int code;          /* what it is refused with, then */
+    bool has_id;
+    uint64_t id; /* of the request */
+    hws_attach_t request;
+} hws_waiting_t;
+
+/*  Keeps the request until the anchor may take it. A request of the same session that
+ *  waits already is replaced, its deadline kept. Returns 0, HWS_ELIMIT,
+ *  HWS_ENO_MEMORY.  */
+int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                     int code);
+
+/*  Whether an attach of this session waits.  */
+bool hws_waiting_has (const hws_peer_t *peer, uint64_t session_id);
+
+/*  An anchor came or has room again: the attaches that name it try again, in order.  */
+void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor);
+
+/*  The time is over: refused.  */
+void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self);
+
+void hws_waiting_free (hws_engine_t *engine, hws_waiting_t *self);
+
+#endif
