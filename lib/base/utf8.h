@@ -1,0 +1,17 @@
+/*  UTF-8, as strict as RFC 3629: no surrogates, no overlong forms, nothing above
+ *  U+10FFFF, no half characters.
+ */
+#ifndef HWS_UTF8_H
+#define HWS_UTF8_H
+
+#include "base/bytes.h"
+
+/*  Takes the next character. Returns 1 and its code point, 0 at the end, or
+ *  HWS_EMALFORMED and then leaves the cursor at the byte where no character
+ *  begins.  */
+int hws_utf8_next (hws_cursor_t *cursor, uint32_t *code_point);
+
+/*  Whether the bytes are valid UTF-8; no bytes are.  */
+bool hws_utf8_is_valid (hws_bytes_t text);
+
+#endif
