@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -55,23 +56,12 @@ static void skip_space (scan_t *scan)
 
 /*  ---- Strings ----  */
 
-static int hex_value (int byte)
-{
-    if (byte >= '0' && byte <= '9') {
-        return byte - '0';
-    }
-    if (byte >= 'a' && byte <= 'f') {
-        return byte - 'a' + 10;
-    }
-    return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
-}
-
 /*  Takes four hexadecimal digits; returns their value or -1.  */
 static int32_t take_hex4 (hws_cursor_t *cursor)
 {
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
-        const int digit = cursor->left > 0 ? hex_value (hws_cursor_u8 (cursor)) : -1;
+        const int digit = cursor->left > 0 ? hws_hex_digit (hws_cursor_u8 (cursor)) : -1;
         if (digit < 0) {
             return -1;
         }
@@ -373,7 +363,16 @@ static int compare_members (const void *a, const void *b)
     if (left->object != right->object) {
         return left->object < right->object ? -1 : 1;
     }
-    return compare_names (left->name, right->name);
+    const int order = compare_names (left->name, right->name);
+    if (order != 0) {
+        return order;
+    }
+    return left->name.data < right->name.data ? -1 : left->name.data > right->name.data;
+}
+
+static bool are_same_member (const member_t *a, const member_t *b)
+{
+    return a->object == b->object && compare_names (a->name, b->name) == 0;
 }
 
 /*  Sorting is what keeps ten thousand members from costing a second.  */
@@ -385,14 +384,10 @@ static int check_duplicates (scan_t *scan)
     qsort (scan->members, scan->member_count, sizeof *scan->members, compare_members);
     const uint8_t *first = NULL;
     for (size_t i = 1; i < scan->member_count; i++) {
-        if (compare_members (&scan->members[i - 1], &scan->members[i]) != 0) {
-            continue;
-        }
-        const uint8_t *const a = scan->members[i - 1].name.data;
-        const uint8_t *const b = scan->members[i].name.data;
-        const uint8_t *const later = a > b ? a : b;
-        if (first == NULL || later < first) {
-            first = later;
+        const uint8_t *const name = scan->members[i].name.data;
+        if (are_same_member (&scan->members[i - 1], &scan->members[i]) &&
+            (first == NULL || name < first)) {
+            first = name;
         }
     }
     if (first == NULL) {

@@ -14,8 +14,8 @@
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "proto/handle.h"
+#include "proto/name.h"
 
-#define HWS_ID_SIZE           16 /* client ids and tokens: 128 random bits */
 #define HWS_ENDPOINT_SIZE_MAX 255
 #define HWS_WORD_SIZE_MAX     31 /* transport keys, features, codes */
 #define HWS_WORDS_MAX         8  /* further ones are ignored */
@@ -60,10 +60,6 @@ typedef char hws_name_t[HWS_NAME_SIZE_MAX + 1];
 typedef char hws_reason_t[HWS_TEXT_SIZE_MAX + 1];
 typedef char hws_word_t[HWS_WORD_SIZE_MAX + 1];
 typedef char hws_endpoint_t[HWS_ENDPOINT_SIZE_MAX + 1];
-
-typedef struct {
-    uint8_t bytes[HWS_ID_SIZE]; /* written as 32 hexadecimal digits */
-} hws_id_t;
 
 typedef struct {
     uint32_t count;
@@ -276,19 +272,5 @@ int hws_attached_encode (const hws_attached_t *self, uint8_t *buffer, size_t siz
 
 /*  The word of a verb, static, never null.  */
 const char *hws_verb_word (hws_verb_t verb);
-
-/*  Whether the bytes may be an anchor's name or a label: 1 to HWS_NAME_SIZE_MAX
- *  bytes of valid UTF-8 without control characters (C0, DEL, C1), and not 32
- *  hexadecimal digits, which are a handle.  */
-bool hws_name_is_valid (hws_bytes_t name);
-
-/*  Whether the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong
- *  forms, nothing above U+10FFFF).  */
-bool hws_utf8_is_valid (hws_bytes_t text);
-
-/*  32 lower-case hexadecimal digits and a NUL; and back, returning 0 or
- *  HWS_EMALFORMED.  */
-void hws_id_print (const hws_id_t *self, char text[2 * HWS_ID_SIZE + 1]);
-int hws_id_parse (hws_bytes_t text, hws_id_t *self);
 
 #endif
