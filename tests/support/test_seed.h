@@ -1,0 +1,32 @@
+/*  Seeds of random tests: printed, so that a failure can be replayed with
+ *  HWS_TEST_SEED=… in the environment.
+ */
+#ifndef HWS_TEST_SEED_H
+#define HWS_TEST_SEED_H
+
+#include "base/random.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/*  Starts `random` from the seed in the environment, else from the time.  */
+static inline void test_seed (hws_random_t *random)
+{
+    const char *const given = getenv ("HWS_TEST_SEED");
+    const uint64_t seed = given ? strtoull (given, NULL, 10) : (uint64_t) time (NULL);
+    printf ("HWS_TEST_SEED=%" PRIu64 "\n", seed);
+    hws_random_init (random, seed);
+}
+
+/*  `count` divided by HWS_TEST_SCALE, for slow machines and sanitizers; at
+ *  least 1.  */
+static inline size_t test_scaled (size_t count)
+{
+    const char *const given = getenv ("HWS_TEST_SCALE");
+    const size_t scale = given ? strtoull (given, NULL, 10) : 1;
+    return scale > 1 && count / scale > 0 ? count / scale : count > 0 && scale > 1 ? 1 : count;
+}
+
+#endif
