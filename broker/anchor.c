@@ -52,8 +52,8 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
     }
     take_settings (engine, self, request);
     engine->anchor_count++;
-    self->handle = hws_handle_make (engine->options.broker_id, HWS_KIND_MPSC,
-                                    engine->options.epoch, engine->anchor_count);
+    self->handle = hws_handle_make (engine->options.broker_id, HWS_KIND_MPSC, engine->options.epoch,
+                                    engine->anchor_count);
     memcpy (self->name, request->name, sizeof self->name);
     self->open_id = request->open_id;
     self->owner = owner;
@@ -104,8 +104,7 @@ hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name)
     if (*name == '\0') {
         return NULL;
     }
-    hws_map_node_t *const node =
-        hws_map_find (&engine->anchors_by_name, hws_bytes_of_text (name));
+    hws_map_node_t *const node = hws_map_find (&engine->anchors_by_name, hws_bytes_of_text (name));
     return node ? hws_container_of (node, hws_anchor_t, by_name) : NULL;
 }
 
@@ -157,12 +156,12 @@ void hws_anchor_arm (hws_engine_t *engine, hws_anchor_t *self)
 {
     hws_ms_t at = HWS_NEVER;
     if (is_expiring (self)) {
-        at = hws_time_min (at, hws_time_after (self->empty_at,
-                                               (hws_ms_t) self->unattached_timeout_ms.value));
+        at = hws_time_min (
+            at, hws_time_after (self->empty_at, (hws_ms_t) self->unattached_timeout_ms.value));
     }
     if (self->is_receiver_present) {
-        at = hws_time_min (at, self->owner->heard_at
-                                   + SILENT_INTERVALS * (hws_ms_t) self->heartbeat_interval_ms);
+        at = hws_time_min (at, self->owner->heard_at +
+                                   SILENT_INTERVALS * (hws_ms_t) self->heartbeat_interval_ms);
     } else {
         at = hws_time_min (at, hws_time_after (self->away_at, (hws_ms_t) self->orphan_ttl_ms));
     }
@@ -246,8 +245,7 @@ static void end_seats (hws_engine_t *engine, hws_anchor_t *self, bool override)
     }
 }
 
-void hws_anchor_close (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
-                       const char *reason)
+void hws_anchor_close (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause, const char *reason)
 {
     set_cause (self, cause, reason);
     self->state = HWS_ANCHOR_CLOSING;
@@ -272,8 +270,8 @@ void hws_anchor_cancel (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause
 void hws_anchor_expire (hws_engine_t *engine, hws_anchor_t *self)
 {
     const hws_ms_t now = engine->now;
-    if (is_expiring (self)
-        && now - self->empty_at >= (hws_ms_t) self->unattached_timeout_ms.value) {
+    if (is_expiring (self) &&
+        now - self->empty_at >= (hws_ms_t) self->unattached_timeout_ms.value) {
         set_cause (self, HWS_CAUSE_EXPIRED, "no sender attached in time");
         finish (engine, self);
         return;

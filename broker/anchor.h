@@ -50,8 +50,8 @@ struct hws_anchor {
     uint64_t window_records;
     uint64_t record_bytes; /* largest record */
 
-    hws_list_t seats;        /* of hws_seat_t, through in_anchor, in order of attach */
-    hws_list_t wants;        /* of hws_seat_t, through in_wants, in order of asking */
+    hws_list_t seats; /* of hws_seat_t, through in_anchor, in order of attach */
+    hws_list_t wants; /* of hws_seat_t, through in_wants, in order of asking */
     uint64_t next_sender_id;
     uint64_t live_count;     /* seats that are not exiting */
     uint64_t extra_bytes;    /* windows of the live ones beyond their floors */

@@ -11,12 +11,11 @@
 
 static hws_map_t *map_at (hws_engine_t *self, size_t i)
 {
-    hws_map_t *const maps[] = {&self->peers_by_client,       &self->peers_by_address,
-                               &self->anchors_by_handle,     &self->anchors_by_name,
-                               &self->seats_by_session,      &self->seats_by_sender,
-                               &self->seats_by_routing,      &self->tombstones_by_session,
-                               &self->tombstones_by_open,    &self->tombstones_by_sender,
-                               &self->tombstones_by_handle};
+    hws_map_t *const maps[] = {
+        &self->peers_by_client,      &self->peers_by_address,      &self->anchors_by_handle,
+        &self->anchors_by_name,      &self->seats_by_session,      &self->seats_by_sender,
+        &self->seats_by_routing,     &self->tombstones_by_session, &self->tombstones_by_open,
+        &self->tombstones_by_sender, &self->tombstones_by_handle};
     return i < sizeof maps / sizeof *maps ? maps[i] : NULL;
 }
 
@@ -143,8 +142,8 @@ void hws_engine_send_stranger (hws_engine_t *self, const hws_address_t *to,
                                const hws_control_t *message)
 {
     size_t size = 0;
-    if (self->loose.count >= LOOSE_MAX
-        || hws_control_encode (message, self->scratch, HWS_CONTROL_SIZE_MAX, &size) != 0) {
+    if (self->loose.count >= LOOSE_MAX ||
+        hws_control_encode (message, self->scratch, HWS_CONTROL_SIZE_MAX, &size) != 0) {
         return;
     }
     uint8_t *const data = malloc (size);
@@ -360,8 +359,8 @@ static void handle_control (hws_engine_t *self, const hws_address_t *from,
     hws_control_fault_t fault = "";
     const int rc = hws_control_decode (message->frame[0], message->frame[1], &request, fault);
     hws_peer_t *const peer = hws_peer_at (self, from);
-    const bool is_hello = rc == 0 && request.verb == HWS_VERB_HELLO
-                          && request.form == HWS_FORM_REQUEST;
+    const bool is_hello =
+        rc == 0 && request.verb == HWS_VERB_HELLO && request.form == HWS_FORM_REQUEST;
     if (is_hello) {
         hws_on_hello (self, from, &request, message->address);
         return;
@@ -424,11 +423,11 @@ int hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *f
     self->stats.messages_in++;
     self->stats.bytes_in += message->frame[0].size + message->frame[1].size;
     int rc = 0;
-    if (message->frame_count == 1 && message->frame[0].size > 0
-        && message->frame[0].data[0] == HWS_BATCH_MARK) {
+    if (message->frame_count == 1 && message->frame[0].size > 0 &&
+        message->frame[0].data[0] == HWS_BATCH_MARK) {
         rc = handle_batch (self, from, message);
-    } else if (message->frame_count == 2 && message->frame[0].size > 0
-               && message->frame[0].data[0] >= 'A' && message->frame[0].data[0] <= 'Z') {
+    } else if (message->frame_count == 2 && message->frame[0].size > 0 &&
+               message->frame[0].data[0] >= 'A' && message->frame[0].data[0] <= 'Z') {
         handle_control (self, from, message);
     } else {
         hws_peer_t *const peer = hws_peer_at (self, from);
@@ -523,9 +522,9 @@ const hws_engine_stats_t *hws_engine_stats (const hws_engine_t *self)
 
 hws_engine_counts_t hws_engine_counts (const hws_engine_t *self)
 {
-    return (hws_engine_counts_t) {.peers = self->peers_by_client.count,
-                                  .anchors = self->anchors.count,
-                                  .seats = self->seats_by_routing.count,
-                                  .waiting = self->waiting.count,
-                                  .tombstones = self->tombstones.count};
+    return (hws_engine_counts_t){.peers = self->peers_by_client.count,
+                                 .anchors = self->anchors.count,
+                                 .seats = self->seats_by_routing.count,
+                                 .waiting = self->waiting.count,
+                                 .tombstones = self->tombstones.count};
 }

@@ -40,9 +40,9 @@ struct hws_engine {
     hws_heap_t deadlines;
     hws_deadline_t tombstone_deadline;
 
-    uint32_t anchor_count;     /* handles given in this epoch */
-    uint32_t seat_count;       /* routing session ids given in this epoch */
-    uint64_t buffer_bytes;     /* budgets of all anchors */
+    uint32_t anchor_count; /* handles given in this epoch */
+    uint32_t seat_count;   /* routing session ids given in this epoch */
+    uint64_t buffer_bytes; /* budgets of all anchors */
     uint64_t shortest_interval_ms;
     uint8_t *scratch; /* HWS_CONTROL_SIZE_MAX bytes, for encoding */
 };

@@ -9,15 +9,14 @@ static void handle_ack (hws_engine_t *engine, hws_peer_t *peer, const hws_ack_t 
     if (seat == NULL || seat->anchor->owner != peer) {
         return; /* of a seat that is gone, or not this receiver's */
     }
-    const bool is_sane = ack->acked_seq <= seat->high_seq && ack->acked_bytes <= seat->high_bytes
-                         && (ack->acked_seq < seat->acked_seq
-                             || ack->acked_bytes >= seat->acked_bytes);
+    const bool is_sane =
+        ack->acked_seq <= seat->high_seq && ack->acked_bytes <= seat->high_bytes &&
+        (ack->acked_seq < seat->acked_seq || ack->acked_bytes >= seat->acked_bytes);
     if (!is_sane) {
         hws_engine_fault (engine, peer, HWS_EPROTOCOL,
                           "sender %llu: acknowledged %llu, forwarded %llu",
                           (unsigned long long) seat->sender_key.sender_id,
-                          (unsigned long long) ack->acked_seq,
-                          (unsigned long long) seat->high_seq);
+                          (unsigned long long) ack->acked_seq, (unsigned long long) seat->high_seq);
         return;
     }
     if ((ack->flags & HWS_ACK_ENDED) && seat->state != HWS_SEAT_EXITING) {
@@ -62,8 +61,8 @@ static void handle_window (hws_engine_t *engine, hws_peer_t *peer, const hws_win
                           (unsigned long long) window->want_bytes);
         return;
     }
-    if (seat->limit_bytes - seat->acked_bytes >= window->want_bytes
-        && !hws_link_is_in_list (&seat->in_wants)) {
+    if (seat->limit_bytes - seat->acked_bytes >= window->want_bytes &&
+        !hws_link_is_in_list (&seat->in_wants)) {
         seat->want_bytes = window->want_bytes; /* it fits, or the answer was lost */
         hws_seat_allow (engine, seat);
         return;

@@ -56,9 +56,9 @@ static int find_by_handle (const hws_engine_t *engine, hws_handle_t handle, hws_
         return HWS_EWRONG_KIND;
     }
     const hws_tombstone_t *const ended = hws_tombstone_of_handle (engine, handle);
-    const bool was_given = hws_handle_epoch (handle) == engine->options.epoch
-                           && hws_handle_count (handle) <= engine->anchor_count
-                           && hws_handle_count (handle) > 0;
+    const bool was_given = hws_handle_epoch (handle) == engine->options.epoch &&
+                           hws_handle_count (handle) <= engine->anchor_count &&
+                           hws_handle_count (handle) > 0;
     if (ended || was_given || hws_handle_epoch (handle) < engine->options.epoch) {
         snprintf (reason, sizeof (hws_reason_t), "anchor %s is closed%s%.900s", text,
                   ended && ended->reason ? ": " : "", ended && ended->reason ? ended->reason : "");

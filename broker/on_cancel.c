@@ -71,10 +71,9 @@ void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
         if (request->sender_id < anchor->next_sender_id) {
             answer_ok (engine, peer, message); /* it has ended already */
         } else {
-            hws_engine_refuse (engine, peer, message, HWS_ENOT_FOUND,
-                               "anchor %u has had no sender %llu",
-                               hws_handle_count (anchor->handle),
-                               (unsigned long long) request->sender_id);
+            hws_engine_refuse (
+                engine, peer, message, HWS_ENOT_FOUND, "anchor %u has had no sender %llu",
+                hws_handle_count (anchor->handle), (unsigned long long) request->sender_id);
         }
         return;
     }
@@ -120,8 +119,9 @@ void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     if (seat == NULL) {
         const hws_tombstone_t *const ended =
             hws_tombstone_of_sender (engine, request->handle, request->sender_id);
-        if (ended && memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0
-            && ended->ending == HWS_RUN_DETACHED) {
+        if (ended &&
+            memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0 &&
+            ended->ending == HWS_RUN_DETACHED) {
             answer_ok (engine, peer, message);
         } else if (ended) {
             hws_engine_refuse (engine, peer, message, HWS_EENDED, "the stream ended %s(%s)",

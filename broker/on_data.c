@@ -43,8 +43,8 @@ static void tell_unknown (pass_t *pass, uint64_t stream)
 {
     hws_engine_t *const engine = pass->engine;
     engine->stats.unknown_stream++;
-    if (hws_waiting_has (pass->peer, stream)
-        || engine->now - pass->peer->unknown_at < HWS_UNKNOWN_STREAM_MS) {
+    if (hws_waiting_has (pass->peer, stream) ||
+        engine->now - pass->peer->unknown_at < HWS_UNKNOWN_STREAM_MS) {
         return;
     }
     pass->peer->unknown_at = engine->now;
@@ -63,8 +63,8 @@ static void violate (pass_t *pass, hws_seat_t *seat, const char *reason)
 /*  What is wrong with the run's own fields, or null.  */
 static const char *fault_of (const hws_run_t *run)
 {
-    if (run->type == HWS_RUN_DROPPED || run->type == HWS_RUN_CANCELLED
-        || run->type == HWS_RUN_ATTACHED) {
+    if (run->type == HWS_RUN_DROPPED || run->type == HWS_RUN_CANCELLED ||
+        run->type == HWS_RUN_ATTACHED) {
         return "a sender may not send this type of run";
     }
     if (run->count == 0 || run->first_seq > UINT64_MAX / 2) {
@@ -120,9 +120,9 @@ static verdict_t judge (pass_t *pass, hws_seat_t *seat, const hws_run_t *run)
         violate (pass, seat, "data after the ending");
         return RUN_SKIP;
     }
-    if (!hws_run_is_ending (run->type)
-        && (end > seat->limit_seq || seat->next_bytes > seat->limit_bytes
-            || run->body.size > seat->limit_bytes - seat->next_bytes)) {
+    if (!hws_run_is_ending (run->type) &&
+        (end > seat->limit_seq || seat->next_bytes > seat->limit_bytes ||
+         run->body.size > seat->limit_bytes - seat->next_bytes)) {
         engine->stats.credit_violations++;
         violate (pass, seat, "sent beyond its window");
         return RUN_SKIP;
@@ -202,8 +202,7 @@ static void handle_run (pass_t *pass, hws_run_t *run)
     }
 }
 
-int hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message,
-                 hws_batch_t *batch)
+int hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message, hws_batch_t *batch)
 {
     pass_t pass = {.engine = engine, .peer = peer, .message = message};
     if (message->frame[0].size > engine->options.limits.batch_bytes) {

@@ -3,7 +3,7 @@
  */
 #include "broker/engine_state.h"
 
-#include "base/text.h"
+#include <stdio.h>
 
 #define LENGTH_MS_MAX   (UINT64_C (1) << 40) /* about 35 years: sums never overflow */
 #define BUFFER_SIZE_MAX (UINT64_C (1) << 44) /* 16 TiB: products with counts never overflow */
@@ -39,8 +39,8 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
         snprintf (reason, size, "name: 1 to 255 bytes of printable UTF-8, and not a handle");
         return HWS_EBAD_REQUEST;
     }
-    if (request->heartbeat_interval_ms.state == HWS_VALUE
-        && request->heartbeat_interval_ms.value < least_ms) {
+    if (request->heartbeat_interval_ms.state == HWS_VALUE &&
+        request->heartbeat_interval_ms.value < least_ms) {
         snprintf (reason, size, "heartbeat_interval_ms: this broker takes at least %llu",
                   (unsigned long long) least_ms);
         return HWS_EBAD_REQUEST;
@@ -49,17 +49,17 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
         snprintf (reason, size, "max_senders: at least 1, or null for unlimited");
         return HWS_EBAD_REQUEST;
     }
-    if (request->buffer_bytes.state == HWS_VALUE
-        && (request->buffer_bytes.value < least_buffer
-            || request->buffer_bytes.value > BUFFER_SIZE_MAX)) {
+    if (request->buffer_bytes.state == HWS_VALUE &&
+        (request->buffer_bytes.value < least_buffer ||
+         request->buffer_bytes.value > BUFFER_SIZE_MAX)) {
         snprintf (reason, size, "buffer_bytes: this broker takes %llu to %llu",
                   (unsigned long long) least_buffer, (unsigned long long) BUFFER_SIZE_MAX);
         return HWS_EBAD_REQUEST;
     }
-    if (is_above (request->heartbeat_interval_ms, LENGTH_MS_MAX)
-        || is_above (request->reconnect_grace_ms, LENGTH_MS_MAX)
-        || is_above (request->unattached_timeout_ms, LENGTH_MS_MAX)
-        || is_above (request->orphan_ttl_ms, LENGTH_MS_MAX)) {
+    if (is_above (request->heartbeat_interval_ms, LENGTH_MS_MAX) ||
+        is_above (request->reconnect_grace_ms, LENGTH_MS_MAX) ||
+        is_above (request->unattached_timeout_ms, LENGTH_MS_MAX) ||
+        is_above (request->orphan_ttl_ms, LENGTH_MS_MAX)) {
         snprintf (reason, size, "a length of time is above %llu ms",
                   (unsigned long long) LENGTH_MS_MAX);
         return HWS_EBAD_REQUEST;
@@ -92,9 +92,9 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
     const uint64_t buffer = request->buffer_bytes.state == HWS_VALUE
                                 ? request->buffer_bytes.value
                                 : engine->options.anchors.buffer_bytes;
-    if (limits->buffer_bytes.state == HWS_VALUE
-        && (engine->buffer_bytes > limits->buffer_bytes.value
-            || buffer > limits->buffer_bytes.value - engine->buffer_bytes)) {
+    if (limits->buffer_bytes.state == HWS_VALUE &&
+        (engine->buffer_bytes > limits->buffer_bytes.value ||
+         buffer > limits->buffer_bytes.value - engine->buffer_bytes)) {
         snprintf (reason, size, "the broker's limit of %llu buffer bytes leaves no room for %llu",
                   (unsigned long long) limits->buffer_bytes.value, (unsigned long long) buffer);
         return HWS_ELIMIT;

@@ -12,7 +12,7 @@
 
 void hws_out_init (hws_out_t *self)
 {
-    *self = (hws_out_t) {.retry.kind = HWS_DEADLINE_FULL};
+    *self = (hws_out_t){.retry.kind = HWS_DEADLINE_FULL};
 }
 
 /*  Disposes of a message that is not sent; its payload goes back to the shell.  */
@@ -79,8 +79,8 @@ void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_
     }
     size_t size = 0;
     hws_outgoing_t *const outgoing = calloc (1, sizeof *outgoing);
-    if (outgoing == NULL
-        || hws_control_encode (message, engine->scratch, HWS_CONTROL_SIZE_MAX, &size) != 0) {
+    if (outgoing == NULL ||
+        hws_control_encode (message, engine->scratch, HWS_CONTROL_SIZE_MAX, &size) != 0) {
         free (outgoing);
         miss (engine, self);
         return;
@@ -102,8 +102,8 @@ int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size)
     hws_out_t *const self = &peer->out;
     const size_t limit = engine->options.limits.batch_bytes;
     const size_t needed = HWS_RUN_HEADER_SIZE + size;
-    if (self->batch
-        && (needed > limit - self->batch_size || self->run_count == HWS_BATCH_ITEMS_MAX)) {
+    if (self->batch &&
+        (needed > limit - self->batch_size || self->run_count == HWS_BATCH_ITEMS_MAX)) {
         hws_out_close_batch (engine, peer);
     }
     const size_t used = self->batch ? self->batch_size : HWS_BATCH_HEADER_SIZE;
@@ -243,8 +243,7 @@ static void probe_succeeded (hws_engine_t *engine, hws_peer_t *peer)
     self->is_probing = self->is_probe_sent = false;
     if (self->missed_control) {
         self->missed_control = false;
-        const hws_control_t resync = {.verb = HWS_VERB_RESYNC,
-                                      .as.epoch = engine->options.epoch};
+        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = engine->options.epoch};
         hws_out_control (engine, peer, &resync);
     }
 }

@@ -23,15 +23,15 @@ struct hws_peer {
     hws_id_t client_id;
     hws_address_t address; /* of the present or last connection */
     hws_peer_state_t state;
-    hws_ms_t heard_at;     /* last message, on the engine's clock */
+    hws_ms_t heard_at; /* last message, on the engine's clock */
     hws_deadline_t silence;
     hws_list_t seats;      /* of hws_seat_t, through in_peer */
     hws_list_t anchors;    /* of hws_anchor_t, through in_owner */
     hws_list_t waiting;    /* of hws_waiting_t, through in_peer */
     hws_seat_t *last_seat; /* of the last run: most batches hold runs of one stream */
     hws_out_t out;
-    bool owes_resync;          /* its receiver was taken for away: tell it when it speaks */
-    hws_ms_t unknown_at;       /* when it was last told of an unknown stream */
+    bool owes_resync;           /* its receiver was taken for away: tell it when it speaks */
+    hws_ms_t unknown_at;        /* when it was last told of an unknown stream */
     hws_name_t network_address; /* for people */
 };
 

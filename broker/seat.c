@@ -43,8 +43,8 @@ static void extend_limits (hws_seat_t *self)
 
 void hws_seat_allow (hws_engine_t *engine, hws_seat_t *self)
 {
-    const uint64_t part_bytes = engine->options.limits.batch_bytes - HWS_BATCH_HEADER_SIZE
-                                - HWS_RUN_HEADER_SIZE;
+    const uint64_t part_bytes =
+        engine->options.limits.batch_bytes - HWS_BATCH_HEADER_SIZE - HWS_RUN_HEADER_SIZE;
     const uint64_t limit_bytes = self->acked_bytes + self->want_bytes;
     const uint64_t limit_seq = self->acked_seq + self->want_bytes / part_bytes + 2;
     if (limit_bytes > self->limit_bytes) {
@@ -91,16 +91,15 @@ static hws_ms_t due_at (const hws_seat_t *self)
     if (self->state == HWS_SEAT_AWAY || self->peer->state == HWS_PEER_AWAY) {
         return self->away_at + grace_ms (self);
     }
-    const hws_ms_t heard_at = self->peer->heard_at > self->attached_at ? self->peer->heard_at
-                                                                       : self->attached_at;
+    const hws_ms_t heard_at =
+        self->peer->heard_at > self->attached_at ? self->peer->heard_at : self->attached_at;
     return heard_at + silence_ms (self);
 }
 
 static void arm (hws_engine_t *engine, hws_seat_t *self)
 {
     const bool is_judged = !self->is_dead && !self->is_ending_ours;
-    hws_heap_set (&engine->deadlines, &self->deadline.timer,
-                  is_judged ? due_at (self) : HWS_NEVER);
+    hws_heap_set (&engine->deadlines, &self->deadline.timer, is_judged ? due_at (self) : HWS_NEVER);
 }
 
 hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
@@ -375,8 +374,7 @@ int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
     memcpy (attached.label, self->label, sizeof attached.label);
     memcpy (attached.address, self->peer->network_address, sizeof attached.address);
     size_t size = 0;
-    const int rc =
-        hws_attached_encode (&attached, engine->scratch, HWS_CONTROL_SIZE_MAX, &size);
+    const int rc = hws_attached_encode (&attached, engine->scratch, HWS_CONTROL_SIZE_MAX, &size);
     if (rc != 0 || hws_out_reserve_run (engine, self->anchor->owner, size) != 0) {
         return HWS_ENO_MEMORY;
     }
@@ -436,18 +434,17 @@ hws_seat_t *hws_seat_of_sender (const hws_engine_t *engine, const hws_anchor_t *
 
 hws_seat_t *hws_seat_of_routing (const hws_engine_t *engine, uint64_t routing_session_id)
 {
-    hws_map_node_t *const node =
-        hws_map_find (&engine->seats_by_routing,
-                      hws_bytes (&routing_session_id, sizeof routing_session_id));
+    hws_map_node_t *const node = hws_map_find (
+        &engine->seats_by_routing, hws_bytes (&routing_session_id, sizeof routing_session_id));
     return node ? hws_container_of (node, hws_seat_t, by_routing) : NULL;
 }
 
-void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self,
-                        hws_attach_ok_t *answer)
+void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self, hws_attach_ok_t *answer)
 {
     const hws_anchor_t *const anchor = self->anchor;
     answer->handle = anchor->handle;
-    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key, HWS_TRANSPORT_MUX);
+    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
+                   HWS_TRANSPORT_MUX);
     answer->heartbeat_interval_ms = anchor->heartbeat_interval_ms;
     answer->sender_id = self->sender_key.sender_id;
     answer->routing_session_id = self->routing_session_id;

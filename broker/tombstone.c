@@ -35,8 +35,8 @@ static hws_tombstone_t *make (hws_engine_t *engine, uint8_t ending, uint16_t cau
     if (self == NULL) {
         return NULL;
     }
-    while (engine->tombstones.count > 0
-           && engine->tombstones.count >= engine->options.limits.tombstones) {
+    while (engine->tombstones.count > 0 &&
+           engine->tombstones.count >= engine->options.limits.tombstones) {
         forget (engine, oldest (engine));
     }
     self->ending = ending;
@@ -69,8 +69,7 @@ void hws_tombstone_of_seat (hws_engine_t *engine, const hws_seat_t *seat)
 
 void hws_tombstone_of_anchor (hws_engine_t *engine, const hws_anchor_t *anchor)
 {
-    hws_tombstone_t *const self =
-        make (engine, HWS_RUN_CANCELLED, anchor->cause, anchor->reason);
+    hws_tombstone_t *const self = make (engine, HWS_RUN_CANCELLED, anchor->cause, anchor->reason);
     if (self == NULL) {
         return;
     }
@@ -94,8 +93,7 @@ static hws_map_node_t *find_of_client (const hws_map_t *map, const hws_peer_t *p
 hws_tombstone_t *hws_tombstone_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
                                            uint64_t session_id)
 {
-    hws_map_node_t *const node =
-        find_of_client (&engine->tombstones_by_session, peer, session_id);
+    hws_map_node_t *const node = find_of_client (&engine->tombstones_by_session, peer, session_id);
     return node ? hws_container_of (node, hws_tombstone_t, by_session) : NULL;
 }
 

@@ -28,8 +28,7 @@ bool hws_waiting_has (const hws_peer_t *peer, uint64_t session_id)
     return find (peer, session_id) != NULL;
 }
 
-int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
-                     int code)
+int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message, int code)
 {
     const hws_attach_t *const request = &message->as.attach;
     hws_waiting_t *self = find (peer, request->session_id);
@@ -58,11 +57,10 @@ int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t
 }
 
 /*  Answers a waiting attach and frees it: Ok with `answer`, or a refusal.  */
-static void answer (hws_engine_t *engine, hws_waiting_t *self, int code,
-                    const hws_attach_ok_t *ok, const char *reason)
+static void answer (hws_engine_t *engine, hws_waiting_t *self, int code, const hws_attach_ok_t *ok,
+                    const char *reason)
 {
-    const hws_control_t request = {
-        .verb = HWS_VERB_ATTACH, .has_id = self->has_id, .id = self->id};
+    const hws_control_t request = {.verb = HWS_VERB_ATTACH, .has_id = self->has_id, .id = self->id};
     hws_peer_t *const peer = self->peer;
     hws_waiting_free (engine, self);
     if (code == 0) {

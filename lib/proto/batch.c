@@ -287,9 +287,9 @@ void hws_run_set_stream (uint8_t *header, uint64_t stream)
     hws_put_u64 (header, stream);
 }
 
-void hws_run_make_void (uint8_t *header)
+void hws_run_set_type (uint8_t *header, hws_run_type_t type)
 {
-    header[RUN_TYPE_AT] = HWS_RUN_VOID;
+    header[RUN_TYPE_AT] = (uint8_t) type;
 }
 
 /*  ---- Words ----  */
