@@ -175,8 +175,9 @@ void hws_engine_answer (hws_engine_t *self, hws_peer_t *peer, const hws_control_
     hws_out_control (self, peer, answer);
 }
 
-static void refuse (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request, int code,
-                    const char *format, va_list arguments)
+__attribute__ ((format (printf, 5, 0))) static void refuse (hws_engine_t *self, hws_peer_t *peer,
+                                                            const hws_control_t *request, int code,
+                                                            const char *format, va_list arguments)
 {
     hws_control_t answer = {.verb = request->has_id ? request->verb : HWS_VERB_ERROR,
                             .form = HWS_FORM_ERR,
