@@ -215,6 +215,7 @@ typedef struct {
 
 /*  The body of an ATTACHED run.  */
 typedef struct {
+    hws_handle_t handle; /* the anchor it came to, for a client that has several; zero: not told */
     uint64_t sender_id;
     uint64_t session_id;
     uint64_t seat_key;

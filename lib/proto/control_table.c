@@ -206,6 +206,7 @@ static const hws_member_t s_refusal_members[] = {
 static const hws_table_t s_refusal = TABLE (s_refusal_members);
 
 static const hws_member_t s_attached_members[] = {
+    {"handle", HWS_MEMBER_HANDLE, FIELD (hws_attached_t, handle)},
     {"sender_id", HWS_MEMBER_DECIMAL, REQUIRED, FIELD (hws_attached_t, sender_id), .least = 1},
     {"session_id", HWS_MEMBER_DECIMAL, FIELD (hws_attached_t, session_id)},
     {"seat_key", HWS_MEMBER_DECIMAL, FIELD (hws_attached_t, seat_key)},
