@@ -367,6 +367,7 @@ void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
 int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
 {
     hws_attached_t attached = {
+        .handle = self->anchor->handle,
         .sender_id = self->sender_key.sender_id,
         .session_id = self->session_key.session_id,
         .seat_key = hws_hash (engine->peers_by_client.hash_key,
