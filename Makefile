@@ -1,15 +1,33 @@
-# Hawser. `make help` names the targets.
+# Hawser. Targets:
+#
+#   all        installs what is missing (deps), then builds the programs and libraries
+#   build      the same without deps
+#   demo       real files through a real broker, on this machine (examples/demo.sh)
+#   check      layers, unit tests and process tests; the last line is "N passed, N failed"
+#   unit e2e   one half of it each; ONLY=WORD runs the test programs whose name has it
+#   layers     shows that pure files are pure and that includes point downward
+#   asan tsan  check under AddressSanitizer and UBSan; under ThreadSanitizer
+#   fuzz       each fuzzer for FUZZ_SECONDS (20)
+#   soak       what takes long: full sizes, valgrind, minutes of load
+#   install    DESTDIR= PREFIX=/usr/local
+#   format     clang-format over everything; format-check only looks
+#   clean help
+#
+# Variables:
 #
 #   CC=clang        another compiler
 #   BUILD=DIR       where everything is built (default build)
 #   SANITIZE=LIST   -fsanitize=LIST, e.g. address,undefined
 #   SCALE=N         counts of the long tests are divided by N (default 1)
+#   JOBS=N          test programs that run at a time (default 2)
 
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^\#define HWS_VERSION *"\(.*\)"/\1/p' lib/hawser.h)
 CC      ?= cc
 BUILD   ?= build
 PREFIX  ?= /usr/local
 SCALE   ?= 1
+JOBS    ?= 2
+FUZZ_SECONDS ?= 20
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
             -Wswitch-enum -Wvla -Wformat=2 -Werror
@@ -19,35 +37,48 @@ endif
 
 CFLAGS   ?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -Ilib -I.
-ALL_CFLAGS = -std=c11 -fPIC $(WARNINGS) $(CFLAGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
-ALL_LDFLAGS = $(LDFLAGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+SANITIZE_FLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+ALL_CFLAGS = -std=c11 -fPIC $(WARNINGS) $(CFLAGS) $(SANITIZE_FLAGS)
+ALL_LDFLAGS = $(LDFLAGS) $(SANITIZE_FLAGS)
 LIBS     := -lczmq -lzmq -lcjson -lpthread
 
 # A name that ends in _io touches the world; every other file is pure.
-LIB_SOURCES    := $(wildcard lib/base/*.c lib/proto/*.c lib/conf/*.c lib/cancel/*.c lib/client/*.c lib/io/*.c)
-ENGINE_SOURCES := $(filter-out broker/main.c,$(wildcard broker/*.c))
-PROGRAM_SOURCES := $(wildcard sender/*.c receiver/*.c broker/main.c)
-UNIT_SOURCES   := $(wildcard tests/unit/*.c)
-E2E_SOURCES    := $(wildcard tests/e2e/*.c)
+LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf cancel framing client io,lib/$(dir)/*.c))
+ENGINE_SOURCES  := $(filter-out broker/main.c,$(wildcard broker/*.c))
+UNIT_SOURCES    := $(wildcard tests/unit/*.c)
+E2E_SOURCES     := $(wildcard tests/e2e/*.c)
+SOAK_SOURCES    := $(wildcard tests/soak/*.c)
+FUZZ_SOURCES    := $(wildcard tests/fuzz/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
-FUZZ_SOURCES   := $(wildcard tests/fuzz/*.c)
-PURE_SOURCES   := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES))
+PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES))
+C_FILES          = $(shell git ls-files '*.c' '*.h')
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+program = $(patsubst %.c,$(BUILD)/%,$(1))
 
-PROGRAMS := $(BUILD)/hawser-broker $(BUILD)/hawser-send $(BUILD)/hawser-recv
-LIBRARIES := $(BUILD)/libhawser.a $(BUILD)/libhawser.so.0
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SOURCES))
-E2E_TESTS  := $(patsubst tests/e2e/%.c,$(BUILD)/tests/e2e/%,$(E2E_SOURCES))
+PROGRAMS   := $(BUILD)/hawser-broker $(BUILD)/hawser-send $(BUILD)/hawser-recv
+LIBRARIES  := $(BUILD)/libhawser.a $(BUILD)/libhawser.so.0
+UNIT_TESTS := $(call program,$(UNIT_SOURCES))
+E2E_TESTS  := $(call program,$(E2E_SOURCES))
+SOAK_TESTS := $(call program,$(SOAK_SOURCES))
+FUZZERS    := $(call program,$(FUZZ_SOURCES))
 
-.PHONY: all deps build check unit e2e asan tsan layers fuzz soak demo install format clean help
+RUN_TESTS = HAWSER_BUILD=$(BUILD) SCALE=$(SCALE) JOBS=$(JOBS) tests/run.sh
+chosen    = $(if $(ONLY),$(foreach test,$(1),$(if $(findstring $(ONLY),$(test)),$(test))),$(1))
+
+.PHONY: all deps deps-dev build tests check unit e2e layers asan tsan fuzz fuzz-build soak demo \
+        install format format-check clean help
+.SECONDARY:
+
 all: deps
 	@$(MAKE) --no-print-directory build
-
 deps:
 	@tools/install-deps.sh
+deps-dev:
+	@tools/install-deps.sh --dev
 
 build: $(PROGRAMS) $(LIBRARIES)
+tests: $(UNIT_TESTS) $(E2E_TESTS)
 
 $(BUILD)/libhawser.a: $(call objects,$(LIB_SOURCES))
 	@rm -f $@
@@ -64,8 +95,8 @@ $(BUILD)/hawser-recv: $(call objects,$(wildcard receiver/*.c)) $(BUILD)/libhawse
 $(PROGRAMS):
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(UNIT_TESTS) $(E2E_TESTS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES)) $(BUILD)/libhawser.a
-	@mkdir -p $(@D)
+$(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o \
+        $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES)) $(BUILD)/libhawser.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/%.o: %.c
@@ -74,7 +105,62 @@ $(BUILD)/%.o: %.c
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
+# ---- Tests. A target that needs packages or another build calls make again.
+
+check: deps
+	@$(MAKE) --no-print-directory build tests
+	@$(RUN_TESTS) $(call chosen,tools/layers.sh $(UNIT_TESTS) $(E2E_TESTS))
+unit: $(UNIT_TESTS)
+	@$(RUN_TESTS) $(call chosen,$^)
+e2e: build $(E2E_TESTS)
+	@$(RUN_TESTS) $(call chosen,$(E2E_TESTS))
+layers: $(call objects,$(PURE_SOURCES))
+	@HAWSER_BUILD=$(BUILD) tools/layers.sh
+
+asan: deps-dev
+	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined CFLAGS='-O1 -g' unit-and-e2e
+tsan: deps-dev
+	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread CFLAGS='-O1 -g' unit-and-e2e
+unit-and-e2e: build tests
+	@$(RUN_TESTS) $(call chosen,$(UNIT_TESTS) $(E2E_TESTS))
+
+fuzz: deps-dev
+	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang CFLAGS='-O1 -g' \
+	    SANITIZE=fuzzer-no-link,address,undefined fuzz-build
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(patsubst %.c,build/fuzz/%,$(FUZZ_SOURCES))
+fuzz-build: $(FUZZERS)
+$(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(filter-out %_io.c,$(ENGINE_SOURCES))) $(BUILD)/libhawser.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+soak: deps-dev
+	@$(MAKE) --no-print-directory build tests $(SOAK_TESTS)
+	@HAWSER_BUILD=$(BUILD) tests/soak/run.sh $(UNIT_TESTS) -- $(SOAK_TESTS)
+
+demo: all
+	@HAWSER_BUILD=$(BUILD) examples/demo.sh
+
+# ---- Installation
+
+install: build
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/hawser/base \
+	    share/doc/hawser share/doc/hawser/examples)
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(LIBRARIES) $(DESTDIR)$(PREFIX)/lib
+	ln -sf libhawser.so.0 $(DESTDIR)$(PREFIX)/lib/libhawser.so
+	install -m 644 lib/hawser.h $(DESTDIR)$(PREFIX)/include/hawser
+	install -m 644 lib/base/error.h $(DESTDIR)$(PREFIX)/include/hawser/base
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/hawser.pc.in \
+	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/hawser.pc
+	install -m 644 $(wildcard README.md docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/hawser
+	install -m 644 $(wildcard config/*.json) $(DESTDIR)$(PREFIX)/share/doc/hawser/examples
+
+# ---- The rest
+
+format: deps-dev
+	clang-format-16 -i $(C_FILES)
+format-check:
+	clang-format-16 --dry-run --Werror $(C_FILES)
 help:
-	@sed -n '1,8s/^# \{0,1\}//p' Makefile
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 clean:
 	rm -rf $(BUILD)
