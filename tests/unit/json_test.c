@@ -292,7 +292,11 @@ static void writer_replaces_what_is_not_utf8 (void **state)
     hws_json_put_text (&writer, hws_bytes_of_text ("a\xff\xc3(\xe2\x82"));
 
     assert_int_equal (writer.used, 8);
-    assert_memory_equal (buffer, "\"a?" "?(?" "?\"", 8);
+    assert_memory_equal (buffer,
+                         "\"a?"
+                         "?(?"
+                         "?\"",
+                         8);
 }
 
 static void writer_stops_at_the_end_of_the_buffer (void **state)
