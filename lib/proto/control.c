@@ -220,3 +220,29 @@ int hws_attached_encode (const hws_attached_t *self, uint8_t *buffer, size_t siz
     hws_json_close (&writer, '}');
     return finish (&writer, used);
 }
+
+/*  ---- Answers to ATTACH ----  */
+
+int hws_attach_ok_check (const hws_attach_ok_t *self, bool is_new, hws_control_fault_t fault)
+{
+    fault[0] = '\0';
+    if (self->has_ended || strcmp (self->streaming_transport_key, HWS_TRANSPORT_DEDICATED) == 0) {
+        return 0;
+    }
+    if (strcmp (self->streaming_transport_key, HWS_TRANSPORT_MUX) != 0) {
+        snprintf (fault, sizeof (hws_control_fault_t), "streaming_transport_key %s is not known",
+                  self->streaming_transport_key);
+        return HWS_EPROTOCOL;
+    }
+    if (is_new && self->initial_credit == 0) {
+        snprintf (fault, sizeof (hws_control_fault_t),
+                  "initial_credit is 0: the broker does not offer " HWS_TRANSPORT_MUX);
+        return HWS_EPROTOCOL;
+    }
+    return 0;
+}
+
+uint64_t hws_attach_ok_window_bytes (const hws_attach_ok_t *self)
+{
+    return self->slot_byte_budget ? self->slot_byte_budget : HWS_SLOT_BYTES_DEFAULT;
+}

@@ -271,6 +271,15 @@ int hws_control_encode (const hws_control_t *self, uint8_t *buffer, size_t size,
 int hws_attached_decode (hws_bytes_t json, hws_attached_t *self);
 int hws_attached_encode (const hws_attached_t *self, uint8_t *buffer, size_t size, size_t *used);
 
+/*  Whether a client can use an answer to ATTACH that seats it or seated it before
+ *  (docs/protocol.md, "ATTACH"): the transport is one that this version has, and a new
+ *  seat of the multiplexed one has a window. Returns 0, or HWS_EPROTOCOL and a fault
+ *  that names the cause. An answer that tells of an ending is always good.  */
+int hws_attach_ok_check (const hws_attach_ok_t *self, bool is_new, hws_control_fault_t fault);
+
+/*  The byte window of an answer: slot_byte_budget, or the default when it is 0.  */
+uint64_t hws_attach_ok_window_bytes (const hws_attach_ok_t *self);
+
 /*  The word of a verb, static, never null.  */
 const char *hws_verb_word (hws_verb_t verb);
 

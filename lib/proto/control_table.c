@@ -191,7 +191,7 @@ static const hws_member_t s_anchor_closed_members[] = {
 };
 
 static const hws_member_t s_resync_members[] = {
-    {"epoch", HWS_MEMBER_DECIMAL, .offset = 0, .size = sizeof (uint64_t)},
+    {"epoch", HWS_MEMBER_DECIMAL, REQUIRED, .offset = 0, .size = sizeof (uint64_t)},
 };
 
 static const hws_member_t s_goaway_members[] = {
