@@ -45,6 +45,8 @@ LIBS     := -lczmq -lzmq -lcjson -lpthread
 # A name that ends in _io touches the world; every other file is pure.
 LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf cancel framing client io,lib/$(dir)/*.c))
 ENGINE_SOURCES  := $(filter-out broker/main.c,$(wildcard broker/*.c))
+# What the programs are made of, beside their main; the tests may use it.
+PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c))
 UNIT_SOURCES    := $(wildcard tests/unit/*.c)
 E2E_SOURCES     := $(wildcard tests/e2e/*.c)
 SOAK_SOURCES    := $(wildcard tests/soak/*.c)
@@ -96,7 +98,7 @@ $(PROGRAMS):
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o \
-        $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES)) $(BUILD)/libhawser.a
+        $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES)) $(BUILD)/libhawser.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/%.o: %.c
