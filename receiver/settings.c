@@ -1,0 +1,193 @@
+#include "receiver/settings.h"
+
+#include "conf/endpoint.h"
+#include "conf/words.h"
+
+#define AT(member) offsetof (hws_recv_settings_t, member)
+#define DAY_MS     86400000
+#define CONNECT_MS 5000 /* how long a broker may be absent at first */
+
+const char *const hws_format_words[] = {
+    [HWS_FORMAT_TEXT] = "text",
+    [HWS_FORMAT_JSON] = "json",
+    [HWS_FORMAT_RAW] = "raw",
+    [HWS_FORMAT_RAW + 1] = NULL,
+};
+
+static const hws_field_t s_fields[] = {
+    {.key = "broker",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (broker),
+     .preset = HWS_DEFAULT_ENDPOINT,
+     .check = hws_endpoint_check_connect,
+     .environment = "HAWSER_BROKER",
+     .option = {"broker", 'b', "ENDPOINT"},
+     .help = "where the broker listens"},
+    {.key = "anchor",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (anchor),
+     .is_nullable = true,
+     .check = hws_check_name,
+     .option = {"anchor", 'a', "NAME"},
+     .help = "name of the anchor to open; without one it has only a handle"},
+    {.key = "senders",
+     .type = HWS_FIELD_INTEGER,
+     .offset = AT (senders),
+     .is_nullable = true,
+     .preset = "none",
+     .min = 1,
+     .max = HWS_INTEGER_MAX,
+     .option = {"senders", 'n', "N"},
+     .help = "end when so many senders have come and ended"},
+    {.key = "timeout_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (timeout_ms),
+     .is_nullable = true,
+     .preset = "none",
+     .max = HWS_INTEGER_MAX,
+     .option = {"timeout", 'T', "DURATION"},
+     .help = "end after so long, with status 4"},
+    {.key = "count",
+     .type = HWS_FIELD_INTEGER,
+     .offset = AT (count),
+     .is_nullable = true,
+     .preset = "none",
+     .min = 1,
+     .max = HWS_INTEGER_MAX,
+     .option = {"count", 0, "N"},
+     .help = "end after so many records"},
+    {.key = "format",
+     .type = HWS_FIELD_WORD,
+     .offset = AT (format),
+     .preset = "text",
+     .words = hws_format_words,
+     .option = {"format", 'F', "FORMAT"},
+     .help = "text (framed records), json (one object a line for each event) or raw"},
+    {.key = "framing",
+     .type = HWS_FIELD_WORD,
+     .offset = AT (framing),
+     .preset = "line",
+     .words = hws_framing_words,
+     .option = {"framing", 'f', "HOW"},
+     .help = "how records lie in the output: line, nul, length (u32, big-endian) or chunk"},
+    {.key = "output_dir",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (output_dir),
+     .is_nullable = true,
+     .check = hws_check_path,
+     .option = {"output-dir", 'o', "DIR"},
+     .help = "write one file for each sender into DIR and nothing to standard output"},
+    {.key = "progress",
+     .type = HWS_FIELD_FLAG,
+     .offset = AT (progress),
+     .preset = "false",
+     .option = {"progress", 'p', NULL},
+     .help = "show records, rate, bytes and senders on stderr if it is a terminal"},
+    {.key = "give_up_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (give_up_ms),
+     .is_nullable = true,
+     .preset = "1m",
+     .max = HWS_INTEGER_MAX,
+     .option = {"give-up", 0, "DURATION"},
+     .help = "try so long to reach a broker that went away; none: for ever"},
+    {.key = "log.level",
+     .type = HWS_FIELD_WORD,
+     .offset = AT (log_level),
+     .preset = "info",
+     .words = hws_level_words,
+     .option = {"log-level", 0, "LEVEL"},
+     .help = "what is said on stderr: error, warn, info or debug"},
+
+    {.key = "heartbeat_interval_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (heartbeat_interval_ms),
+     .min = 10,
+     .max = DAY_MS,
+     .option = {"heartbeat", 0, "DURATION"},
+     .help = "a sender silent for three of these is dropped"},
+    {.key = "reconnect_grace_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (reconnect_grace_ms),
+     .max = DAY_MS,
+     .option = {"grace", 0, "DURATION"},
+     .help = "how long a sender may be away before it is dropped"},
+    {.key = "unattached_timeout_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (unattached_timeout_ms),
+     .is_nullable = true,
+     .min = 1,
+     .max = HWS_INTEGER_MAX,
+     .option = {"unattached-timeout", 0, "DURATION"},
+     .help = "close the anchor when it has no senders for so long; none: never"},
+    {.key = "orphan_ttl_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (orphan_ttl_ms),
+     .max = DAY_MS,
+     .option = {"orphan-ttl", 0, "DURATION"},
+     .help = "how long senders wait for this receiver when it is away"},
+    {.key = "max_senders",
+     .type = HWS_FIELD_INTEGER,
+     .offset = AT (max_senders),
+     .is_nullable = true,
+     .min = 1,
+     .max = UINT32_MAX,
+     .option = {"max-senders", 0, "N"},
+     .help = "senders at one time; none: as many as the broker allows"},
+    {.key = "buffer_bytes",
+     .type = HWS_FIELD_SIZE,
+     .offset = AT (buffer_bytes),
+     .min = 64 * 1024,
+     .max = HWS_INTEGER_MAX,
+     .option = {"buffer", 0, "SIZE"},
+     .help = "records that may be sent and not yet acknowledged"},
+};
+
+static const hws_alias_t s_aliases[] = {
+    {.option = {"null", '0', NULL}, .key = "framing", .value = "nul", .help = "--framing nul"},
+    {.option = {"verbose", 'v', NULL}, .key = "log.level", .step = 1, .help = "say more"},
+    {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "say less"},
+};
+
+const hws_program_t hws_recv_program = {
+    .name = "hawser-recv",
+    .summary =
+        "Opens an anchor and prints the records of its senders as they come. What an option\n"
+        "of the anchor does not say is the broker's to choose.",
+    .fields = s_fields,
+    .field_count = sizeof s_fields / sizeof *s_fields,
+    .aliases = s_aliases,
+    .alias_count = sizeof s_aliases / sizeof *s_aliases,
+    .values_size = sizeof (hws_recv_settings_t),
+};
+
+static int64_t length_of (hws_optional_t optional)
+{
+    if (optional.state == HWS_ABSENT) {
+        return HWS_DEFAULT;
+    }
+    return optional.state == HWS_VALUE ? (int64_t) optional.value : HWS_FOREVER;
+}
+
+hws_client_options_t hws_recv_client_options (const hws_recv_settings_t *self)
+{
+    return (hws_client_options_t){
+        .endpoint = self->broker,
+        .name = hws_recv_program.name,
+        .connect_ms = CONNECT_MS,
+        .give_up_ms = length_of (self->give_up_ms),
+    };
+}
+
+hws_receiver_options_t hws_recv_receiver_options (const hws_recv_settings_t *self)
+{
+    return (hws_receiver_options_t){
+        .heartbeat_interval_ms = length_of (self->heartbeat_interval_ms),
+        .reconnect_grace_ms = length_of (self->reconnect_grace_ms),
+        .unattached_timeout_ms = length_of (self->unattached_timeout_ms),
+        .orphan_ttl_ms = length_of (self->orphan_ttl_ms),
+        .max_senders = length_of (self->max_senders),
+        .buffer_bytes = length_of (self->buffer_bytes),
+        .wait_ms = HWS_FOREVER,
+    };
+}

@@ -1,0 +1,47 @@
+/*  The settings of hawser-recv: its field table and the structure they land in.  */
+#ifndef HWS_RECEIVER_SETTINGS_H
+#define HWS_RECEIVER_SETTINGS_H
+
+#include "conf/conf.h"
+#include "framing/framing.h"
+#include "hawser.h"
+#include "proto/control.h"
+
+typedef enum {
+    HWS_FORMAT_TEXT, /* records as they are, framed */
+    HWS_FORMAT_JSON, /* one object a line for every event */
+    HWS_FORMAT_RAW   /* the records' bytes and nothing between them */
+} hws_format_t;
+
+extern const char *const hws_format_words[];
+
+typedef struct {
+    char *broker;              /* its endpoint */
+    char *anchor;              /* its name, or null: handle only */
+    hws_optional_t senders;    /* end when so many have come and ended; null: no end */
+    hws_optional_t timeout_ms; /* end with status 4 after so long; null: no limit */
+    hws_optional_t count;      /* end after so many records; null: no end */
+    int format;                /* hws_format_t */
+    int framing;               /* hws_framing_t */
+    char *output_dir;          /* one file for each sender, or null: all to stdout */
+    bool progress;             /* draw it, when stderr is a terminal */
+    hws_optional_t give_up_ms; /* for a broker that went away; null: never */
+    int log_level;             /* hws_log_level_t */
+
+    /*  The anchor's own; HWS_ABSENT: what the broker has for a default.  */
+    hws_optional_t heartbeat_interval_ms;
+    hws_optional_t reconnect_grace_ms;
+    hws_optional_t unattached_timeout_ms; /* null: never */
+    hws_optional_t orphan_ttl_ms;
+    hws_optional_t max_senders; /* null: unlimited */
+    hws_optional_t buffer_bytes;
+} hws_recv_settings_t;
+
+/*  For hws_program_start.  */
+extern const hws_program_t hws_recv_program;
+
+/*  What the library is to be called with; the texts belong to the settings.  */
+hws_client_options_t hws_recv_client_options (const hws_recv_settings_t *self);
+hws_receiver_options_t hws_recv_receiver_options (const hws_recv_settings_t *self);
+
+#endif

@@ -1,0 +1,120 @@
+#include "sender/settings.h"
+
+#include "conf/endpoint.h"
+#include "conf/words.h"
+
+#define AT(member) offsetof (hws_send_settings_t, member)
+
+#define CONNECT_MS 5000 /* how long a broker may be absent when nothing is waited for */
+
+static const hws_field_t s_fields[] = {
+    {.key = "broker",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (broker),
+     .preset = HWS_DEFAULT_ENDPOINT,
+     .check = hws_endpoint_check_connect,
+     .environment = "HAWSER_BROKER",
+     .option = {"broker", 'b', "ENDPOINT"},
+     .help = "where the broker listens"},
+    {.key = "anchor",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (anchor),
+     .is_required = true,
+     .check = hws_check_name_or_handle,
+     .option = {"anchor", 'a', "NAME|HANDLE"},
+     .help = "anchor to send to"},
+    {.key = "label",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (label),
+     .is_nullable = true,
+     .check = hws_check_label,
+     .option = {"label", 'l', "LABEL"},
+     .help = "what the receiver calls this sender"},
+    {.key = "wait_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (wait_ms),
+     .is_nullable = true,
+     .preset = "0",
+     .max = HWS_INTEGER_MAX,
+     .option = {"wait", 'w', "SECONDS"},
+     .help = "wait so long for a broker and an anchor that are not there yet; none: for ever"},
+    {.key = "give_up_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (give_up_ms),
+     .is_nullable = true,
+     .preset = "1m",
+     .max = HWS_INTEGER_MAX,
+     .option = {"give-up", 0, "DURATION"},
+     .help = "try so long to reach a broker that went away; none: for ever"},
+    {.key = "framing",
+     .type = HWS_FIELD_WORD,
+     .offset = AT (framing),
+     .preset = "line",
+     .words = hws_framing_words,
+     .option = {"framing", 'f', "HOW"},
+     .help = "how records lie in the input: line, nul, length (u32, big-endian) or chunk"},
+    {.key = "chunk_bytes",
+     .type = HWS_FIELD_SIZE,
+     .offset = AT (chunk_bytes),
+     .preset = "60K",
+     .min = 1,
+     .max = 1 << 30,
+     .option = {"chunk-bytes", 0, "SIZE"},
+     .help = "size of a record with --framing chunk"},
+    {.key = "progress",
+     .type = HWS_FIELD_FLAG,
+     .offset = AT (progress),
+     .preset = "false",
+     .option = {"progress", 'p', NULL},
+     .help = "show records, rate and bytes on stderr if it is a terminal"},
+    {.key = "log.level",
+     .type = HWS_FIELD_WORD,
+     .offset = AT (log_level),
+     .preset = "info",
+     .words = hws_level_words,
+     .option = {"log-level", 0, "LEVEL"},
+     .help = "what is said on stderr: error, warn, info or debug"},
+    {.type = HWS_FIELD_OPERANDS, .offset = AT (files), .max = 65536, .check = hws_check_path},
+};
+
+static const hws_alias_t s_aliases[] = {
+    {.option = {"null", '0', NULL}, .key = "framing", .value = "nul", .help = "--framing nul"},
+    {.option = {"verbose", 'v', NULL}, .key = "log.level", .step = 1, .help = "say more"},
+    {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "say less"},
+};
+
+const hws_program_t hws_send_program = {
+    .name = "hawser-send",
+    .summary = "Sends records from files, or standard input, to an anchor. It ends when the\n"
+               "receiver has acknowledged everything.",
+    .operands = "[FILE]...",
+    .fields = s_fields,
+    .field_count = sizeof s_fields / sizeof *s_fields,
+    .aliases = s_aliases,
+    .alias_count = sizeof s_aliases / sizeof *s_aliases,
+    .values_size = sizeof (hws_send_settings_t),
+};
+
+static int64_t length_of (hws_optional_t optional)
+{
+    return optional.state == HWS_VALUE ? (int64_t) optional.value : HWS_FOREVER;
+}
+
+hws_client_options_t hws_send_client_options (const hws_send_settings_t *self)
+{
+    const int64_t wait_ms = length_of (self->wait_ms);
+    return (hws_client_options_t){
+        .endpoint = self->broker,
+        .name = hws_send_program.name,
+        .connect_ms = wait_ms == 0 ? CONNECT_MS : wait_ms,
+        .give_up_ms = length_of (self->give_up_ms),
+    };
+}
+
+hws_sender_options_t hws_send_sender_options (const hws_send_settings_t *self)
+{
+    return (hws_sender_options_t){
+        .label = self->label,
+        .wait_ms = length_of (self->wait_ms),
+    };
+}
