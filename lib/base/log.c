@@ -1,0 +1,108 @@
+#include "base/log.h"
+
+#include <stdio.h>
+
+static const char ellipsis[] = "\xe2\x80\xa6\n"; /* "…" */
+
+const char *hws_log_level_word (hws_log_level_t level)
+{
+    switch (level) {
+    case HWS_LOG_ERROR:
+        return "error";
+    case HWS_LOG_WARN:
+        return "warn";
+    case HWS_LOG_INFO:
+        return "info";
+    case HWS_LOG_DEBUG:
+        return "debug";
+    }
+    return "unknown";
+}
+
+/*  The size of the printable character at the beginning of the text, which is not
+ *  empty, or 0: a control character (C0, DEL, C1), or no UTF-8 (RFC 3629).  */
+static size_t printable_size (hws_bytes_t text)
+{
+    const uint8_t first = text.data[0];
+    if (first < 0x80) {
+        return first >= 0x20 && first != 0x7f;
+    }
+    if (first < 0xc2 || first > 0xf4) {
+        return 0;
+    }
+    const size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (size > text.size) {
+        return 0;
+    }
+    for (size_t i = 1; i < size; i++) {
+        if ((text.data[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    const uint8_t second = text.data[1];
+    const bool is_bad = (first == 0xc2 && second < 0xa0)     /* C1 */
+                        || (first == 0xe0 && second < 0xa0)  /* overlong */
+                        || (first == 0xed && second > 0x9f)  /* surrogate */
+                        || (first == 0xf0 && second < 0x90)  /* overlong */
+                        || (first == 0xf4 && second > 0x8f); /* above U+10FFFF */
+    return is_bad ? 0 : size;
+}
+
+/*  The date of a day counted from 1970-01-01, by counting in eras of 400 years that
+ *  begin in March, so that a leap day is the last of its year.  */
+static void split_day (int64_t day, int *year, int *month, int *day_of_month)
+{
+    const int64_t shifted = day + 719468; /* from 0000-03-01 */
+    const int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
+    const int64_t day_of_era = shifted - era * 146097;
+    const int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    const int64_t day_of_year =
+        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    const int64_t month_from_march = (5 * day_of_year + 2) / 153;
+    *day_of_month = (int) (day_of_year - (153 * month_from_march + 2) / 5 + 1);
+    *month = (int) (month_from_march < 10 ? month_from_march + 3 : month_from_march - 9);
+    *year = (int) (year_of_era + era * 400 + (*month <= 2));
+}
+
+static size_t write_head (hws_log_line_t line, int64_t unix_us, hws_log_level_t level)
+{
+    const int64_t day_us = INT64_C (86400000000);
+    const int64_t of_day = (unix_us % day_us + day_us) % day_us;
+    int year, month, day;
+    split_day ((unix_us - of_day) / day_us, &year, &month, &day);
+    const int second_of_day = (int) (of_day / 1000000);
+    const int size =
+        snprintf (line, HWS_LOG_LINE_SIZE_MAX, "ts=%04d-%02d-%02dT%02d:%02d:%02d.%06dZ level=%s ",
+                  year, month, day, second_of_day / 3600, second_of_day / 60 % 60,
+                  second_of_day % 60, (int) (of_day % 1000000), hws_log_level_word (level));
+    return size > 0 ? (size_t) size : 0;
+}
+
+size_t hws_log_write_line (hws_log_line_t line, int64_t unix_us, hws_log_level_t level,
+                           hws_bytes_t text)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t used = write_head (line, unix_us, level);
+
+    while (text.size > 0) {
+        size_t taken = printable_size (text);
+        const size_t written = taken > 0 ? taken : 4;
+        if (written > HWS_LOG_LINE_SIZE_MAX - sizeof ellipsis - used) {
+            memcpy (line + used, ellipsis, sizeof ellipsis - 1);
+            return used + sizeof ellipsis - 1;
+        }
+        if (taken > 0) {
+            memcpy (line + used, text.data, taken);
+        } else {
+            taken = 1;
+            const char escaped[4] = {'\\', 'x', digits[text.data[0] >> 4],
+                                     digits[text.data[0] & 0x0f]};
+            memcpy (line + used, escaped, sizeof escaped);
+        }
+        used += written;
+        text = hws_bytes (text.data + taken, text.size - taken);
+    }
+    line[used] = '\n';
+    return used + 1;
+}
