@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/time.h"
 #include "proto/control.h"
@@ -80,8 +81,6 @@ typedef struct {
     void *payload;       /* owns the bytes; null if the engine has to copy what it keeps */
     const char *address; /* the peer's network address, or "" */
 } hws_message_t;
-
-typedef enum { HWS_LOG_ERROR, HWS_LOG_WARN, HWS_LOG_INFO, HWS_LOG_DEBUG } hws_log_level_t;
 
 typedef enum {
     HWS_EFFECT_SEND,    /* send to `to`; then data and payload are the shell's */
