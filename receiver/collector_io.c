@@ -1,0 +1,309 @@
+#include "receiver/collector_io.h"
+
+#include "base/list.h"
+#include "conf/program_io.h"
+#include "io/random_io.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GOES_ON HWS_COLLECTOR_GOES_ON
+
+/*  The file of a sender that is attached.  */
+typedef struct {
+    hws_map_node_t node;  /* in `files`, by `sender_id` */
+    uint64_t sender_id;   /* the key */
+    hws_output_t *output; /* its file */
+} file_t;
+
+/*  Counters have one writer, so that they need no locked addition.  */
+static void add (_Atomic uint64_t *counter, uint64_t amount)
+{
+    const uint64_t value = atomic_load_explicit (counter, memory_order_relaxed);
+    atomic_store_explicit (counter, value + amount, memory_order_relaxed);
+}
+
+/*  ---- Output ----  */
+
+static bool is_json (const hws_collector_t *self)
+{
+    return self->settings->format == HWS_FORMAT_JSON;
+}
+
+/*  The output has failed: that ends the anchor. When it is only that nobody reads any
+ *  longer, as behind `head`, all is done that was asked.  */
+static void give_up_output (hws_collector_t *self)
+{
+    if (self->status != GOES_ON) {
+        return;
+    }
+    if (hws_outputs_is_unread (self->outputs)) {
+        self->status = HWS_EXIT_DONE;
+        return;
+    }
+    hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_outputs_error (self->outputs));
+    self->status = HWS_EXIT_FAILED;
+}
+
+static void check_output (hws_collector_t *self, int rc)
+{
+    if (rc < 0) {
+        give_up_output (self);
+    }
+}
+
+static void put_json (hws_collector_t *self, const hws_event_t *event)
+{
+    hws_bytes_t line;
+    int rc = hws_json_event_write (&self->json, event, &line);
+    if (rc == 0) {
+        rc = hws_output_put (hws_outputs_stdout (self->outputs), &self->eol, line);
+        check_output (self, rc);
+    } else if (self->status == GOES_ON) {
+        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_strerror (rc));
+        self->status = HWS_EXIT_FAILED;
+    }
+}
+
+static file_t *find_file (hws_collector_t *self, uint64_t sender_id)
+{
+    hws_map_node_t *const node =
+        hws_map_find (&self->files, hws_bytes (&sender_id, sizeof sender_id));
+    return node ? hws_container_of (node, file_t, node) : NULL;
+}
+
+/*  Makes the file of a sender; returns null when that failed.  */
+static file_t *add_file (hws_collector_t *self, const hws_event_t *event)
+{
+    file_t *const file = calloc (1, sizeof *file);
+    if (file == NULL) {
+        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_strerror (HWS_ENO_MEMORY));
+        self->status = HWS_EXIT_FAILED;
+        return NULL;
+    }
+    const int rc = hws_outputs_add (self->outputs, event->label, event->sender_id, &file->output);
+    check_output (self, rc);
+    if (rc < 0) {
+        free (file);
+        return NULL;
+    }
+    file->sender_id = event->sender_id;
+    hws_map_insert (&self->files, &file->node, hws_bytes (&file->sender_id, sizeof (uint64_t)));
+    return file;
+}
+
+static void close_file (hws_collector_t *self, file_t *file)
+{
+    hws_map_remove (&self->files, &file->node);
+    check_output (self, hws_output_close (&file->output));
+    free (file);
+}
+
+/*  ---- Events ----  */
+
+/*  `sender 3 "gpu0"`, in `text`, which is returned.  */
+static const char *sender_name (const hws_event_t *event, char *text, size_t size)
+{
+    if (event->label && event->label[0]) {
+        snprintf (text, size, "sender %" PRIu64 " \"%s\"", event->sender_id, event->label);
+    } else {
+        snprintf (text, size, "sender %" PRIu64, event->sender_id);
+    }
+    return text;
+}
+
+static void take_attached (hws_collector_t *self, const hws_event_t *event)
+{
+    add (&self->attached_count, 1);
+    if (is_json (self)) {
+        put_json (self, event);
+        return;
+    }
+    char name[320];
+    sender_name (event, name, sizeof name);
+    if (self->settings->output_dir == NULL) {
+        hws_console_say (self->console, HWS_LOG_INFO, "%s attached", name);
+        return;
+    }
+    const file_t *const file = add_file (self, event);
+    if (file) {
+        hws_console_say (self->console, HWS_LOG_INFO, "%s attached, writes %s/%s", name,
+                         self->settings->output_dir, hws_output_file (file->output));
+    }
+}
+
+static void take_record (hws_collector_t *self, const hws_event_t *event)
+{
+    add (&self->record_count, 1);
+    add (&self->record_bytes, event->size);
+    if (is_json (self)) {
+        put_json (self, event);
+        return;
+    }
+    hws_output_t *output = hws_outputs_stdout (self->outputs);
+    if (self->settings->output_dir) {
+        const file_t *const file = find_file (self, event->sender_id);
+        if (file == NULL) {
+            return;
+        }
+        output = file->output;
+    }
+    hws_framing_marks_t marks = {.before_size = 0};
+    if (self->settings->format != HWS_FORMAT_RAW &&
+        hws_framing_marks ((hws_framing_t) self->settings->framing, event->size, &marks) < 0) {
+        hws_console_say (self->console, HWS_LOG_ERROR,
+                         "a record of %zu bytes is too large for framing length", event->size);
+        self->status = HWS_EXIT_FAILED;
+        return;
+    }
+    check_output (self, hws_output_put (output, &marks, hws_bytes (event->data, event->size)));
+}
+
+static void take_error (hws_collector_t *self, const hws_event_t *event)
+{
+    if (is_json (self)) {
+        put_json (self, event);
+        return;
+    }
+    char name[320];
+    hws_console_say (self->console, HWS_LOG_WARN, "%s error: %.*s",
+                     sender_name (event, name, sizeof name), (int) event->size,
+                     (const char *) event->data);
+}
+
+static const char *ending_word (hws_event_kind_t kind)
+{
+    return kind == HWS_EVENT_DETACHED    ? "detached"
+           : kind == HWS_EVENT_FINALIZED ? "finalized"
+           : kind == HWS_EVENT_DROPPED   ? "dropped"
+                                         : "cancelled";
+}
+
+static void take_ending (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
+{
+    const bool is_bad = event->kind == HWS_EVENT_DROPPED || event->kind == HWS_EVENT_CANCELLED;
+    add (&self->ended_count, 1);
+    const bool is_news = is_bad && !is_our_doing;
+    if (is_news) {
+        self->bad_end_count++;
+    }
+    file_t *const file = self->settings->output_dir ? find_file (self, event->sender_id) : NULL;
+    if (file) {
+        close_file (self, file);
+    }
+    if (is_json (self)) {
+        put_json (self, event);
+        return;
+    }
+    char name[320];
+    const bool has_cause = is_bad && event->cause && event->cause[0];
+    const bool has_reason = event->reason && event->reason[0];
+    hws_console_say (self->console, is_news ? HWS_LOG_WARN : HWS_LOG_INFO,
+                     "%s %s%s%s%s, %" PRIu64 " records, %" PRIu64 " bytes%s%s",
+                     sender_name (event, name, sizeof name), ending_word (event->kind),
+                     has_cause ? "(" : "", has_cause ? event->cause : "", has_cause ? ")" : "",
+                     event->records, event->bytes, has_reason ? ": " : "",
+                     has_reason ? event->reason : "");
+}
+
+/*  The anchor is gone. If nobody asked us to end, the cause decides the status.  */
+static void take_closed (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
+{
+    self->is_closed = true;
+    if (is_json (self)) {
+        put_json (self, event);
+    }
+    if (is_our_doing || self->status != GOES_ON) {
+        return;
+    }
+    const char *const cause = event->cause ? event->cause : "";
+    const char *const reason = event->reason ? event->reason : "";
+    hws_console_say (self->console, HWS_LOG_ERROR, "closed(%s)%s%s", cause, reason[0] ? ": " : "",
+                     reason);
+    self->status = strcmp (cause, "expired") == 0     ? HWS_EXIT_TIMEOUT
+                   : strcmp (cause, "transport") == 0 ? HWS_EXIT_UNREACHABLE
+                                                      : HWS_EXIT_BAD_END;
+}
+
+static bool is_reached (hws_optional_t limit, uint64_t value)
+{
+    return limit.state == HWS_VALUE && value >= limit.value;
+}
+
+void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
+{
+    switch (event->kind) {
+    case HWS_EVENT_ATTACHED:
+        take_attached (self, event);
+        break;
+    case HWS_EVENT_RECORD:
+        take_record (self, event);
+        break;
+    case HWS_EVENT_ERROR:
+        take_error (self, event);
+        break;
+    case HWS_EVENT_DETACHED:
+    case HWS_EVENT_FINALIZED:
+    case HWS_EVENT_DROPPED:
+    case HWS_EVENT_CANCELLED:
+        take_ending (self, event, is_our_doing);
+        break;
+    case HWS_EVENT_CLOSED:
+        take_closed (self, event, is_our_doing);
+        break;
+    }
+    if (self->status == GOES_ON && (is_reached (self->settings->count, self->record_count) ||
+                                    is_reached (self->settings->senders, self->ended_count))) {
+        self->status = HWS_EXIT_DONE;
+    }
+}
+
+int hws_collector_flush (hws_collector_t *self)
+{
+    const int rc = hws_outputs_flush (self->outputs);
+    check_output (self, rc);
+    return rc;
+}
+
+/*  ---- Beginning and end ----  */
+
+static int init (hws_collector_t *self)
+{
+    hws_hash_key_t key;
+    const int rc = hws_random_fill (&key, sizeof key);
+    return rc == 0 ? hws_map_init (&self->files, key) : rc;
+}
+
+int hws_collector_init (hws_collector_t *self, const hws_recv_settings_t *settings,
+                        hws_console_t *console)
+{
+    *self = (hws_collector_t){.settings = settings, .console = console, .status = GOES_ON};
+    hws_framing_marks (HWS_FRAMING_LINE, 0, &self->eol);
+    int rc = init (self);
+    if (rc < 0) {
+        hws_console_say (console, HWS_LOG_ERROR, "%s", hws_strerror (rc));
+        return rc;
+    }
+    rc = hws_outputs_new (&self->outputs, settings->output_dir);
+    if (rc < 0) {
+        hws_console_say (console, HWS_LOG_ERROR, "%s: %s",
+                         settings->output_dir ? settings->output_dir : "standard output",
+                         rc == HWS_ESYSTEM ? strerror (errno) : hws_strerror (rc));
+        hws_map_fini (&self->files);
+    }
+    return rc;
+}
+
+void hws_collector_fini (hws_collector_t *self)
+{
+    hws_map_node_t *node;
+    while ((node = hws_map_any (&self->files)) != NULL) {
+        close_file (self, hws_container_of (node, file_t, node));
+    }
+    hws_outputs_destroy (&self->outputs);
+    hws_json_event_fini (&self->json);
+    hws_map_fini (&self->files);
+}

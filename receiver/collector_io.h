@@ -1,0 +1,53 @@
+/*  Takes the events of a receiver: writes records where they belong, says who came and how
+ *  every sender ended, counts, and knows when enough has come.
+ */
+#ifndef HWS_COLLECTOR_IO_H
+#define HWS_COLLECTOR_IO_H
+
+#include "base/map.h"
+#include "framing/framing.h"
+#include "hawser.h"
+#include "io/console_io.h"
+#include "receiver/json_event.h"
+#include "receiver/output_io.h"
+#include "receiver/settings.h"
+
+#include <stdatomic.h>
+
+#define HWS_COLLECTOR_GOES_ON (-1) /* no exit status yet */
+
+typedef struct {
+    const hws_recv_settings_t *settings; /* not owned */
+    hws_console_t *console;              /* not owned */
+    hws_outputs_t *outputs;
+    hws_map_t files;         /* of the attached senders, by their ids; only with --output-dir */
+    hws_json_event_t json;   /* where lines of JSON are made */
+    hws_framing_marks_t eol; /* what ends a line of JSON */
+    uint64_t bad_end_count;  /* senders dropped and cancelled, not by ourselves */
+    bool is_closed;          /* CLOSED has come */
+    int status;              /* the exit status, or HWS_COLLECTOR_GOES_ON */
+
+    /*  These may be read by any thread.  */
+    _Atomic uint64_t record_count;
+    _Atomic uint64_t record_bytes;
+    _Atomic uint64_t attached_count; /* senders that ever came */
+    _Atomic uint64_t ended_count;    /* senders that have ended */
+} hws_collector_t;
+
+/*  Opens the outputs. Returns 0, or an error code after having said why.  */
+int hws_collector_init (hws_collector_t *self, const hws_recv_settings_t *settings,
+                        hws_console_t *console);
+
+/*  Closes and frees all. Files of senders that have not ended stay as they are.  */
+void hws_collector_fini (hws_collector_t *self);
+
+/*  Takes one event. `is_our_doing` says that we have asked for the end of the anchor, so
+ *  that endings and its closing are no news. A failure is said and becomes the
+ *  status.  */
+void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool is_our_doing);
+
+/*  Writes what was gathered. Returns 0 when all that was taken is written; else the
+ *  failure was said and became the status.  */
+int hws_collector_flush (hws_collector_t *self);
+
+#endif

@@ -1,0 +1,291 @@
+#include "receiver/receive_io.h"
+
+#include "conf/program_io.h"
+#include "io/clock_io.h"
+#include "io/console_io.h"
+#include "io/meter.h"
+#include "io/watch_io.h"
+#include "receiver/collector_io.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*  Bytes and records that are written and acknowledged together when there is always
+ *  more to read. Less than a sender's usual window, so that it need not wait.  */
+#define ACK_BYTES   131072
+#define ACK_RECORDS 4096
+
+#define CLOSE_MS      1000 /* that the broker gets to answer a close */
+#define LAST_WORDS_MS 1000 /* and then to bring the endings */
+#define TICK_MS       100  /* between two drawings of the progress */
+#define WAIT_MS_MAX   60000
+
+#define GOES_ON HWS_COLLECTOR_GOES_ON
+
+typedef struct {
+    const hws_recv_settings_t *settings;
+    hws_console_t console;
+    hws_watch_t watch;
+    hws_client_t *client;
+    hws_receiver_t *receiver;
+    hws_collector_t collector;
+    bool is_pipe;           /* stdout is one, so that its end can be seen */
+    bool is_closing;        /* we have closed the anchor; endings are our doing */
+    hws_ms_t end_at;        /* --timeout */
+    uint64_t unacked_bytes; /* received since the last acknowledgement */
+    uint64_t unacked_count; /* events, the same */
+    hws_meter_t meter;      /* the watching thread's own */
+} receive_t;
+
+/*  ---- The watching thread ----  */
+
+static void stop (void *context, int signal)
+{
+    receive_t *const self = context;
+    hws_receiver_close (self->receiver,
+                        signal == SIGINT ? "the receiver was interrupted (SIGINT)"
+                                         : "the receiver was terminated (SIGTERM)",
+                        CLOSE_MS);
+}
+
+static void draw_progress (void *context)
+{
+    receive_t *const self = context;
+    const hws_collector_t *const collector = &self->collector;
+    const hws_amount_t amount = {.records = collector->record_count,
+                                 .bytes = collector->record_bytes};
+    char text[160];
+    hws_meter_text (&self->meter, hws_clock_ms (), amount, text, sizeof text);
+    char line[240];
+    const uint64_t ended = collector->ended_count;
+    snprintf (line, sizeof line, "%s, %" PRIu64 " senders, %" PRIu64 " ended", text,
+              collector->attached_count - ended, ended);
+    hws_console_draw (&self->console, line);
+}
+
+/*  ---- The loop ----  */
+
+static void take (receive_t *self, const hws_event_t *event)
+{
+    self->unacked_count++;
+    self->unacked_bytes += event->size;
+    hws_collector_take (&self->collector, event,
+                        self->is_closing || hws_watch_signal (&self->watch) != 0);
+}
+
+/*  Writes what was gathered and only then acknowledges it.  */
+static void flush (receive_t *self)
+{
+    if (hws_collector_flush (&self->collector) == 0 && self->unacked_count > 0) {
+        hws_receiver_ack (self->receiver);
+        self->unacked_count = 0;
+        self->unacked_bytes = 0;
+    }
+}
+
+static void check_time (receive_t *self)
+{
+    if (self->collector.status == GOES_ON && hws_clock_ms () >= self->end_at) {
+        hws_console_say (&self->console, HWS_LOG_ERROR, "the time limit of --timeout has passed");
+        self->collector.status = HWS_EXIT_TIMEOUT;
+    }
+}
+
+/*  Waits for an event, for --timeout, or for the reader of stdout to go away.  */
+static void wait_for_event (receive_t *self)
+{
+    struct pollfd items[2] = {
+        {.fd = hws_receiver_fd (self->receiver), .events = POLLIN},
+        {.fd = STDOUT_FILENO, .events = 0},
+    };
+    const hws_ms_t left_ms = hws_time_until (hws_clock_ms (), self->end_at);
+    poll (items, self->is_pipe ? 2 : 1, (int) hws_time_min (left_ms, WAIT_MS_MAX));
+    if (items[1].revents & POLLERR) {
+        self->collector.status = HWS_EXIT_DONE;
+    }
+}
+
+static void run (receive_t *self)
+{
+    while (self->collector.status == GOES_ON && !self->collector.is_closed) {
+        hws_event_t event;
+        const int rc = hws_receiver_recv (self->receiver, &event, 0);
+        if (rc == 0) {
+            take (self, &event);
+            if (self->unacked_bytes < ACK_BYTES && self->unacked_count < ACK_RECORDS) {
+                continue;
+            }
+        } else if (rc != HWS_EWOULD_BLOCK && rc != HWS_ETIMEOUT) {
+            hws_console_say (&self->console, HWS_LOG_ERROR, "%s", hws_strerror (rc));
+            self->collector.status = HWS_EXIT_FAILED;
+            return;
+        }
+        flush (self);
+        check_time (self);
+        if (rc < 0 && self->collector.status == GOES_ON) {
+            wait_for_event (self);
+        }
+    }
+}
+
+/*  Closes the anchor, when that is not what ended us, and hears the endings.  */
+static void finish (receive_t *self)
+{
+    static const char *const reasons[] = {
+        [HWS_EXIT_DONE] = "the receiver has all it wanted",
+        [HWS_EXIT_FAILED] = "the receiver failed",
+        [HWS_EXIT_TIMEOUT] = "the receiver's time limit passed",
+    };
+    flush (self);
+    if (self->collector.is_closed) {
+        return;
+    }
+    self->is_closing = true;
+    const int status = self->collector.status;
+    hws_receiver_close (self->receiver,
+                        status >= 0 && status <= HWS_EXIT_TIMEOUT ? reasons[status] : NULL,
+                        CLOSE_MS);
+    const hws_ms_t give_up_at = hws_time_after (hws_clock_ms (), LAST_WORDS_MS);
+    while (!self->collector.is_closed) {
+        hws_event_t event;
+        const hws_ms_t left_ms = hws_time_until (hws_clock_ms (), give_up_at);
+        if (hws_receiver_recv (self->receiver, &event, left_ms) < 0) {
+            break;
+        }
+        take (self, &event);
+    }
+    flush (self);
+}
+
+/*  ---- Beginning and end ----  */
+
+static int open_status (int code)
+{
+    switch (code) {
+    case HWS_EINVALID:
+        return HWS_EXIT_USAGE;
+    case HWS_EUNREACHABLE:
+    case HWS_ETRANSPORT:
+        return HWS_EXIT_UNREACHABLE;
+    case HWS_ELIMIT:
+    case HWS_EDENIED:
+    case HWS_EBUFFER_FULL:
+    case HWS_EBUSY:
+        return HWS_EXIT_REFUSED;
+    case HWS_ETIMEOUT:
+        return HWS_EXIT_TIMEOUT;
+    case HWS_ECANCELLED:
+        return HWS_EXIT_BAD_END;
+    default:
+        return HWS_EXIT_FAILED;
+    }
+}
+
+/*  Says why the broker did not do it, in its own words if it has any, and of what.  */
+static int refuse (receive_t *self, int code)
+{
+    char text[1200] = "";
+    if (self->client) {
+        hws_client_error (self->client, text, sizeof text);
+    }
+    const int status = open_status (code);
+    const char *const subject = status == HWS_EXIT_UNREACHABLE || self->settings->anchor == NULL
+                                    ? self->settings->broker
+                                    : self->settings->anchor;
+    if (strstr (text, subject)) {
+        hws_console_say (&self->console, HWS_LOG_ERROR, "%s", text);
+    } else {
+        hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s", subject,
+                         text[0] ? text : hws_strerror (code));
+    }
+    return status;
+}
+
+static int open_anchor (receive_t *self)
+{
+    const hws_client_options_t client_options = hws_recv_client_options (self->settings);
+    int rc = hws_client_new (&self->client, &client_options);
+    if (rc < 0) {
+        return refuse (self, rc);
+    }
+    hws_receiver_options_t options = hws_recv_receiver_options (self->settings);
+    options.manual_ack = true;
+    rc = hws_receiver_open (&self->receiver, self->client, self->settings->anchor, &options);
+    if (rc < 0) {
+        return refuse (self, rc);
+    }
+    hws_console_say (&self->console, HWS_LOG_INFO, "open %s %s",
+                     self->settings->anchor ? self->settings->anchor : "-",
+                     hws_receiver_handle (self->receiver));
+    return GOES_ON;
+}
+
+/*  From the open anchor to its end; returns the exit status.  */
+static int stream (receive_t *self)
+{
+    struct stat status;
+    self->is_pipe = self->settings->output_dir == NULL && fstat (STDOUT_FILENO, &status) == 0 &&
+                    (S_ISFIFO (status.st_mode) || S_ISSOCK (status.st_mode));
+    if (self->settings->timeout_ms.state == HWS_VALUE) {
+        self->end_at =
+            hws_time_after (hws_clock_ms (), (hws_ms_t) self->settings->timeout_ms.value);
+    }
+    hws_watch_guard (&self->watch, stop, self);
+    if (self->console.draws_progress) {
+        hws_meter_init (&self->meter, hws_clock_ms ());
+        hws_watch_tick (&self->watch, draw_progress, self, TICK_MS);
+    }
+
+    run (self);
+    const int signal = hws_watch_release (&self->watch);
+    finish (self);
+
+    hws_watch_tick (&self->watch, NULL, NULL, 0);
+    if (self->console.draws_progress) {
+        draw_progress (self);
+    }
+    if (signal) {
+        return 128 + signal;
+    }
+    return self->collector.status == HWS_EXIT_DONE && self->collector.bad_end_count > 0
+               ? HWS_EXIT_BAD_END
+               : self->collector.status;
+}
+
+/*  Everything between the start and the end of the watching thread.  */
+static int receive (receive_t *self)
+{
+    if (hws_collector_init (&self->collector, self->settings, &self->console) < 0) {
+        return HWS_EXIT_FAILED;
+    }
+    int status = open_anchor (self);
+    if (status == GOES_ON) {
+        status = stream (self);
+    }
+    hws_receiver_destroy (&self->receiver);
+    hws_client_destroy (&self->client);
+    hws_collector_fini (&self->collector);
+    return status;
+}
+
+int hws_receive (const hws_recv_settings_t *settings)
+{
+    receive_t self = {.settings = settings, .end_at = HWS_NEVER};
+    hws_console_init (&self.console, "hawser-recv", (hws_log_level_t) settings->log_level,
+                      settings->progress);
+    int status = HWS_EXIT_FAILED;
+    const int rc = hws_watch_start (&self.watch);
+    if (rc == 0) {
+        status = receive (&self);
+        hws_watch_end (&self.watch);
+    } else {
+        hws_console_say (&self.console, HWS_LOG_ERROR, "%s", hws_strerror (rc));
+    }
+    hws_console_fini (&self.console);
+    return status;
+}
