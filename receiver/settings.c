@@ -149,16 +149,30 @@ static const hws_alias_t s_aliases[] = {
     {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "say less"},
 };
 
+static int check (hws_conf_t *conf, const void *values)
+{
+    const hws_recv_settings_t *const self = values;
+    if (self->output_dir && self->format == HWS_FORMAT_JSON) {
+        return hws_conf_blame (conf, "format",
+                               "json goes to standard output, not into files of senders");
+    }
+    return 0;
+}
+
 const hws_program_t hws_recv_program = {
     .name = "hawser-recv",
     .summary =
         "Opens an anchor and prints the records of its senders as they come. What an option\n"
-        "of the anchor does not say is the broker's to choose.",
+        "of the anchor does not say is the broker's to choose. The name of a file in DIR is\n"
+        "the sender's label, or its id; a name in use gets .ID added, and what a file name\n"
+        "should not hold (/, leading dots, control characters) is replaced by _. No file\n"
+        "that is there is written to.",
     .fields = s_fields,
     .field_count = sizeof s_fields / sizeof *s_fields,
     .aliases = s_aliases,
     .alias_count = sizeof s_aliases / sizeof *s_aliases,
     .values_size = sizeof (hws_recv_settings_t),
+    .check = check,
 };
 
 static int64_t length_of (hws_optional_t optional)

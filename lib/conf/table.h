@@ -73,7 +73,7 @@ typedef struct hws_conf hws_conf_t;
 
 typedef struct {
     const char *name;     /* "hawser-send" */
-    const char *summary;  /* for --help: one or two lines */
+    const char *summary;  /* for --help: some lines */
     const char *operands; /* for --help: "[FILE]…"; null: the program takes none */
     const hws_field_t *fields;
     size_t field_count;
