@@ -1,0 +1,275 @@
+#include "tests/support/fixture.h"
+
+#include "base/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BROKERS_MAX 8
+
+static struct {
+    process_t *brokers[BROKERS_MAX];
+    size_t count;
+    char endpoint[256];
+} s_fixture;
+
+static const char *const s_short_times =
+    "{\"anchors\": {\"heartbeat_interval_ms\": 200, \"reconnect_grace_ms\": 300}}";
+
+/*  ---- Brokers ------------------------------------------------------------------------ */
+
+int fixture_setup_bare (void **state)
+{
+    (void) state;
+    s_fixture.count = 0;
+    return process_setup ();
+}
+
+int fixture_setup_tcp (void **state)
+{
+    const int rc = fixture_setup_bare (state);
+    if (rc == 0) {
+        fixture_start_broker (NULL, NULL);
+    }
+    return rc;
+}
+
+int fixture_setup_ipc (void **state)
+{
+    char listen[256];
+    const int rc = fixture_setup_bare (state);
+    if (rc == 0) {
+        snprintf (listen, sizeof listen, "ipc://%s/broker", process_directory ());
+        fixture_start_broker (listen, NULL);
+    }
+    return rc;
+}
+
+int fixture_teardown (void **state)
+{
+    int rc = 0;
+
+    (void) state;
+    for (size_t i = 0; i < s_fixture.count; i++) {
+        process_t *broker = s_fixture.brokers[i];
+        process_signal (broker, SIGCONT);
+        if (process_is_running (broker)) {
+            process_signal (broker, SIGTERM);
+            if (process_wait_exit (broker) != 0) {
+                print_message ("the broker did not end well:\n%s\n", process_errors (broker));
+                rc = -1;
+            }
+        }
+    }
+    s_fixture.count = 0;
+    return process_teardown () == 0 ? rc : -1;
+}
+
+process_t *fixture_start_broker (const char *listen, const char *config)
+{
+    const char *text = config ? config : s_short_times;
+    char name[32];
+
+    snprintf (name, sizeof name, "broker-%zu.json", s_fixture.count);
+    const char *path = file_make (name, text, strlen (text));
+    process_t *broker = process_start (NULL, "hawser-broker", "-c", path, "--listen",
+                                       listen ? listen : "tcp://127.0.0.1:*", NULL);
+    assert_true (s_fixture.count < BROKERS_MAX);
+    s_fixture.brokers[s_fixture.count++] = broker;
+
+    const char *ready =
+        strstr (process_wait_output (broker, "hawser-broker: ready "), "ready ") + 6;
+    snprintf (s_fixture.endpoint, sizeof s_fixture.endpoint, "%.*s", (int) strcspn (ready, " "),
+              ready);
+    setenv ("HAWSER_BROKER", s_fixture.endpoint, 1);
+    return broker;
+}
+
+process_t *fixture_broker (void)
+{
+    return s_fixture.brokers[s_fixture.count - 1];
+}
+
+const char *fixture_endpoint (void)
+{
+    return s_fixture.endpoint;
+}
+
+/*  ---- Files --------------------------------------------------------------------------- */
+
+const char *file_make (const char *name, const void *data, size_t size)
+{
+    const char *path = process_path ("%s", name);
+    FILE *file = fopen (path, "we");
+
+    assert_non_null (file);
+    assert_int_equal (fwrite (data, 1, size, file), size);
+    assert_int_equal (fclose (file), 0);
+    return path;
+}
+
+char *file_read (const char *path, size_t *size)
+{
+    FILE *file = fopen (path, "re");
+    if (!file) {
+        process_fail ("there is no %s", path);
+    }
+    assert_int_equal (fseek (file, 0, SEEK_END), 0);
+    const long length = ftell (file);
+    assert_true (length >= 0);
+    rewind (file);
+    char *data = malloc ((size_t) length + 1);
+    assert_non_null (data);
+    assert_int_equal (fread (data, 1, (size_t) length, file), length);
+    data[length] = '\0';
+    fclose (file);
+    if (size) {
+        *size = (size_t) length;
+    }
+    return data;
+}
+
+void file_expect (const char *path, const void *data, size_t size)
+{
+    size_t got_size;
+    char *got = file_read (path, &got_size);
+    size_t at = 0;
+
+    while (at < size && at < got_size && got[at] == ((const char *) data)[at]) {
+        at++;
+    }
+    free (got);
+    if (at != size || at != got_size) {
+        process_fail ("%s has %zu bytes, not %zu; the first difference is at %zu", path, got_size,
+                      size, at);
+    }
+}
+
+void file_expect_same (const char *path, const char *expected)
+{
+    size_t size;
+    char *data = file_read (expected, &size);
+
+    file_expect (path, data, size);
+    free (data);
+}
+
+/*  One record into `data`, which has room for any; returns its size.  */
+static size_t make_record (hws_random_t *random, const char *framing, unsigned char *data)
+{
+    const int delimiter = strcmp (framing, "line") == 0 ? '\n' : 0;
+    const size_t length =
+        (size_t) hws_random_below (random, hws_random_below (random, 50) ? 200 : 40000);
+
+    if (strcmp (framing, "length") == 0) {
+        for (size_t i = 0; i < length; i++) {
+            data[4 + i] = (unsigned char) hws_random_next (random);
+        }
+        for (size_t i = 0; i < 4; i++) {
+            data[i] = (unsigned char) (length >> (24 - 8 * i));
+        }
+        return length + 4;
+    }
+    for (size_t i = 0; i < length; i++) {
+        data[i] = (unsigned char) hws_random_next (random);
+        if (data[i] == delimiter) {
+            data[i] = 'x';
+        }
+    }
+    data[length] = (unsigned char) delimiter;
+    return length + 1;
+}
+
+const char *file_make_stream (const char *name, const char *framing, uint64_t seed, size_t size)
+{
+    const char *path = process_path ("%s", name);
+    unsigned char *record = malloc (40008);
+    FILE *file = fopen (path, "we");
+    hws_random_t random;
+
+    assert_non_null (record);
+    assert_non_null (file);
+    hws_random_init (&random, seed);
+    for (size_t written = 0; written < size;) {
+        const size_t next = make_record (&random, framing, record);
+        assert_int_equal (fwrite (record, 1, next, file), next);
+        written += next;
+    }
+    assert_int_equal (fclose (file), 0);
+    free (record);
+    return path;
+}
+
+/*  ---- Events ---------------------------------------------------------------------------- */
+
+static void copy_member (const cJSON *object, const char *name, char *text, size_t size)
+{
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive (object, name);
+    snprintf (text, size, "%s", cJSON_IsString (member) ? member->valuestring : "");
+}
+
+/*  A member that is a number, or a number in a string.  */
+static uint64_t read_number (const cJSON *object, const char *name)
+{
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive (object, name);
+    if (cJSON_IsString (member)) {
+        return strtoull (member->valuestring, NULL, 10);
+    }
+    return cJSON_IsNumber (member) ? (uint64_t) member->valuedouble : 0;
+}
+
+/*  The nth event that fits; returns how many there were, at most `nth`.  */
+static size_t find_event (const process_t *receiver, const char *kind, const char *label,
+                          size_t nth, event_t *event)
+{
+    size_t size;
+    size_t count = 0;
+    const char *line = process_output (receiver, &size);
+    const char *const end = line + size;
+
+    while (line < end && count < nth) {
+        const char *stop = memchr (line, '\n', (size_t) (end - line));
+        if (!stop) {
+            break;
+        }
+        cJSON *object = cJSON_ParseWithLength (line, (size_t) (stop - line));
+        if (!object) {
+            process_fail ("not JSON: %.*s", (int) (stop - line), line);
+        }
+        copy_member (object, "event", event->event, sizeof event->event);
+        copy_member (object, "label", event->label, sizeof event->label);
+        copy_member (object, "reason", event->reason, sizeof event->reason);
+        copy_member (object, "data", event->data, sizeof event->data);
+        event->sender = read_number (object, "sender");
+        cJSON_Delete (object);
+        if (strcmp (event->event, kind) == 0 && (!label || strcmp (event->label, label) == 0)) {
+            count++;
+        }
+        line = stop + 1;
+    }
+    return count;
+}
+
+size_t event_count (const process_t *receiver, const char *kind, const char *label)
+{
+    event_t event;
+    return find_event (receiver, kind, label, SIZE_MAX, &event);
+}
+
+event_t event_wait (process_t *receiver, const char *kind, const char *label, size_t nth)
+{
+    event_t event;
+
+    while (find_event (receiver, kind, label, nth, &event) < nth) {
+        process_wait_lines (receiver, process_count_output (receiver, "") + 1);
+    }
+    return event;
+}

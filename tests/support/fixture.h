@@ -1,0 +1,66 @@
+/*  What most process tests begin with: a broker on a free port with short times, and
+ *  helpers for the files that go in and the events that come out.
+ *
+ *  Senders and receivers find the broker through HAWSER_BROKER, which is set while it
+ *  runs. Failures end the running cmocka test, as in process.h.
+ */
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
+
+#include "tests/support/process.h"
+
+#include <stdint.h>
+
+/*  cmocka setups: an empty scratch directory; that and a broker on tcp, or on ipc,
+ *  with heartbeats of 200 ms and a grace of 300 ms. `state` is not used.  */
+int fixture_setup_bare (void **state);
+int fixture_setup_tcp (void **state);
+int fixture_setup_ipc (void **state);
+
+/*  The teardown of all three: brokers get SIGTERM and must end with 0; then
+ *  process_teardown.  */
+int fixture_teardown (void **state);
+
+/*  Starts a broker and waits until it is ready; sets HAWSER_BROKER. `listen` null: a
+ *  free port of loopback. `config` is the JSON of its configuration; null: short
+ *  times as above.  */
+process_t *fixture_start_broker (const char *listen, const char *config);
+
+/*  The newest broker, and the endpoint of its ready line.  */
+process_t *fixture_broker (void);
+const char *fixture_endpoint (void);
+
+/*  ---- Files ------------------------------------------------------------------------ */
+
+/*  Makes a file of the scratch directory; returns its path.  */
+const char *file_make (const char *name, const void *data, size_t size);
+
+/*  Reads a whole file, ended by a NUL; the caller frees it. `size` may be null.  */
+char *file_read (const char *path, size_t *size);
+
+/*  Fails unless the two files have the same bytes.  */
+void file_expect_same (const char *path, const char *expected);
+void file_expect (const char *path, const void *data, size_t size);
+
+/*  Makes about `size` random bytes in whole records of a framing ("line" and "nul" end
+ *  with their delimiter, "length" has prefixes, "chunk" is just bytes). Lines have
+ *  NULs and invalid UTF-8 in them.  */
+const char *file_make_stream (const char *name, const char *framing, uint64_t seed, size_t size);
+
+/*  ---- Events of `hawser-recv --format json` ----------------------------------------- */
+
+typedef struct {
+    char event[16];
+    uint64_t sender;
+    char label[64];
+    char reason[256];
+    char data[256]; /* the text of records and errors, as far as it fits */
+} event_t;
+
+/*  How many events of the kind it has printed; `label` null: of any sender.  */
+size_t event_count (const process_t *receiver, const char *kind, const char *label);
+
+/*  Waits for the nth (from 1) event of the kind.  */
+event_t event_wait (process_t *receiver, const char *kind, const char *label, size_t nth);
+
+#endif
