@@ -438,6 +438,11 @@ void process_hold_output (process_t *self, bool hold)
     self->output.held = hold;
 }
 
+void process_close_output (process_t *self)
+{
+    close_fd (&self->output.fd);
+}
+
 /*  The next whole line with `part` behind what was found before; null if not there.  */
 static const char *find_line (pipe_t *pipe, const char *part)
 {

@@ -55,6 +55,9 @@ void process_close_input (process_t *self);
 /*  From now on its stdout is not read (or is again).  */
 void process_hold_output (process_t *self, bool hold);
 
+/*  Closes the reading end of its stdout, as `head` does.  */
+void process_close_output (process_t *self);
+
 /*  Waits for a whole line with `part` in it, behind the last line so found. The
  *  text lives until the teardown.  */
 const char *process_wait_output (process_t *self, const char *part);
