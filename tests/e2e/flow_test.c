@@ -1,0 +1,275 @@
+/*  Windows between real processes: a slow receiver makes its senders wait, keeps the
+ *  memory of everybody within what is configured, loses nothing and hurts nobody
+ *  else. Where the programs cannot be slow on purpose the test is the receiver
+ *  itself, through the library.
+ */
+#include "tests/support/fixture.h"
+
+#include "hawser.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB         ((size_t) 1024 * 1024)
+#define RECORD_SIZE ((size_t) 16 * 1024)
+#define SENDERS     4
+
+/*  4 MiB may be unacknowledged. A process also has its code, its libraries, read
+ *  buffers and what its allocator keeps: the slack. Sanitizers and valgrind keep
+ *  shadows and freed blocks, so that sizes say nothing under them (SCALE is their
+ *  mark).  */
+#define BUDGET ((uint64_t) 4 * MIB)
+#define SLACK  ((uint64_t) 24 * MIB)
+
+static const char *const s_small_windows =
+    "{\"anchors\": {\"heartbeat_interval_ms\": 200, \"reconnect_grace_ms\": 300,"
+    " \"buffer_bytes\": 4194304},"
+    " \"limits\": {\"record_bytes\": 1048576}}";
+
+static void expect_bounded (const process_t *process, const char *who)
+{
+    const uint64_t peak = process_peak_bytes (process);
+
+    if (!getenv ("SCALE") || strcmp (getenv ("SCALE"), "1") == 0) {
+        if (peak > BUDGET + SLACK) {
+            process_fail ("%s had %llu bytes of memory", who, (unsigned long long) peak);
+        }
+    }
+}
+
+/*  Numbered lines of RECORD_SIZE bytes, newline included.  */
+static const char *make_lines (const char *name, size_t count)
+{
+    const char *path = process_path ("%s", name);
+    char *line = malloc (RECORD_SIZE + 1);
+    FILE *file = fopen (path, "we");
+
+    assert_non_null (line);
+    assert_non_null (file);
+    for (size_t i = 0; i < count; i++) {
+        memset (line, '.', RECORD_SIZE);
+        const int size = snprintf (line, RECORD_SIZE, "%zu", i);
+        line[size] = ' ';
+        line[RECORD_SIZE - 1] = '\n';
+        assert_int_equal (fwrite (line, 1, RECORD_SIZE, file), RECORD_SIZE);
+    }
+    assert_int_equal (fclose (file), 0);
+    free (line);
+    return path;
+}
+
+static process_t *start_sender (const char *anchor, const char *input, const char *label)
+{
+    const process_files_t files = {.input = input};
+    return process_start (&files, "hawser-send", "--anchor", anchor, "--label", label, "--wait",
+                          "30", NULL);
+}
+
+static void ten_records_a_second_bound_everybodys_memory_and_lose_nothing (void **state)
+{
+    const size_t records = process_scaled (1600, 100);
+    const char *input = make_lines ("in", records);
+    process_t *senders[SENDERS];
+    size_t seen[SENDERS + 1] = {0};
+    size_t endings = 0;
+    size_t taken = 0;
+    hws_client_t *client = NULL;
+    hws_receiver_t *receiver = NULL;
+    hws_event_t event;
+
+    (void) state;
+    process_t *broker = fixture_start_broker (NULL, s_small_windows);
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = fixture_endpoint ();
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    assert_int_equal (hws_receiver_open (&receiver, client, "slow", NULL), 0);
+    for (size_t i = 0; i < SENDERS; i++) {
+        char label[16];
+        snprintf (label, sizeof label, "s%zu", i);
+        senders[i] = start_sender ("slow", input, label);
+    }
+
+    while (endings < SENDERS) {
+        assert_int_equal (hws_receiver_recv (receiver, &event, 60000), 0);
+        if (event.kind == HWS_EVENT_RECORD) {
+            assert_true (event.sender_id <= SENDERS);
+            assert_int_equal (event.size, RECORD_SIZE - 1);
+            assert_int_equal (strtoul (event.data, NULL, 10), seen[event.sender_id]);
+            seen[event.sender_id]++;
+            if (++taken <= 20) {
+                process_watch (100);
+            }
+            if (taken == 20) {
+                expect_bounded (broker, "the broker");
+                for (size_t i = 0; i < SENDERS; i++) {
+                    expect_bounded (senders[i], "a sender");
+                }
+            }
+        } else if (event.kind != HWS_EVENT_ATTACHED) {
+            assert_int_equal (event.kind, HWS_EVENT_DETACHED);
+            assert_int_equal (event.records, records);
+            endings++;
+        }
+    }
+
+    for (size_t i = 0; i < SENDERS; i++) {
+        process_expect_exit (senders[i], 0);
+        assert_int_equal (seen[i + 1], records);
+    }
+    expect_bounded (broker, "the broker");
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
+static void a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing (void **state)
+{
+    const size_t records = process_scaled (1600, 100);
+    const char *input = make_lines ("in", records);
+    process_t *senders[SENDERS];
+
+    (void) state;
+    process_t *broker = fixture_start_broker (NULL, s_small_windows);
+    process_t *receiver =
+        process_start (NULL, "hawser-recv", "--anchor", "slow", "--senders", "4", NULL);
+    process_hold_output (receiver, true);
+    for (size_t i = 0; i < SENDERS; i++) {
+        char label[16];
+        snprintf (label, sizeof label, "s%zu", i);
+        senders[i] = start_sender ("slow", input, label);
+    }
+    process_watch (1000);
+    expect_bounded (broker, "the broker");
+    expect_bounded (receiver, "the receiver");
+    for (size_t i = 0; i < SENDERS; i++) {
+        expect_bounded (senders[i], "a sender");
+    }
+    process_hold_output (receiver, false);
+
+    for (size_t i = 0; i < SENDERS; i++) {
+        process_expect_exit (senders[i], 0);
+    }
+    process_expect_exit (receiver, 0);
+    assert_int_equal (process_count_output (receiver, ""), SENDERS * records);
+}
+
+static void a_stalled_anchor_hurts_no_other (void **state)
+{
+    const char *input = make_lines ("in", process_scaled (1600, 100));
+    const process_files_t files = {.output = process_path ("out")};
+
+    (void) state;
+    process_t *stalled =
+        process_start (NULL, "hawser-recv", "--anchor", "stalled", "--senders", "1", NULL);
+    process_hold_output (stalled, true);
+    process_t *waiting = start_sender ("stalled", input, "waiting");
+    process_t *receiver =
+        process_start (&files, "hawser-recv", "--anchor", "fast", "--senders", "1", NULL);
+    process_t *sender = start_sender ("fast", input, "fast");
+
+    process_expect_exit (sender, 0);
+    process_expect_exit (receiver, 0);
+    file_expect_same (files.output, input);
+    process_hold_output (stalled, false);
+    process_expect_exit (waiting, 0);
+    process_expect_exit (stalled, 0);
+}
+
+static void a_full_window_would_block_or_time_out_as_asked (void **state)
+{
+    hws_client_t *client = NULL;
+    hws_receiver_t *receiver = NULL;
+    hws_sender_t *sender = NULL;
+    hws_event_t event;
+    uint64_t sent = 0;
+    uint64_t received = 0;
+    char record[4096] = "";
+    int rc = 0;
+
+    (void) state;
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = fixture_endpoint ();
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
+    assert_int_equal (hws_sender_attach (&sender, client, "port", NULL), 0);
+
+    /*  Fill the window; nobody receives.  */
+    while (rc == 0) {
+        rc = hws_sender_send (sender, record, sizeof record, 0);
+        sent += rc == 0 ? 1 : 0;
+        assert_true (sent < 1000000);
+    }
+    const int64_t began_at = process_now ();
+    const int timed = hws_sender_send (sender, record, sizeof record, 100);
+    const int64_t took_ms = process_now () - began_at;
+
+    /*  Receive: everything that was accepted, and the sender goes on.  */
+    while (received < sent) {
+        assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+        received += event.kind == HWS_EVENT_RECORD ? 1 : 0;
+    }
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_send (sender, record, sizeof record, 30000), 0);
+
+    assert_int_equal (rc, HWS_EWOULD_BLOCK);
+    assert_int_equal (timed, HWS_ETIMEOUT);
+    assert_true (took_ms >= 99);
+    hws_sender_destroy (&sender);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
+static void a_program_that_computes_is_not_dead (void **state)
+{
+    hws_client_t *client = NULL;
+    hws_receiver_t *receiver = NULL;
+    hws_sender_t *sender = NULL;
+    hws_event_t event;
+
+    (void) state;
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = fixture_endpoint ();
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
+    assert_int_equal (hws_sender_attach (&sender, client, "port", NULL), 0);
+    assert_int_equal (hws_sender_send (sender, "before", 6, 30000), 0);
+
+    /*  Neither side calls the library for 15 heartbeat intervals.  */
+    process_watch (3000);
+    assert_int_equal (hws_sender_send (sender, "after", 5, 30000), 0);
+
+    assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+    assert_int_equal (event.kind, HWS_EVENT_ATTACHED);
+    assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+    assert_int_equal (event.kind, HWS_EVENT_RECORD);
+    assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+    assert_int_equal (event.kind, HWS_EVENT_RECORD);
+    assert_memory_equal (event.data, "after", 5);
+    hws_sender_destroy (&sender);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
+#define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
+#define BARE(test)     cmocka_unit_test_setup_teardown (test, fixture_setup_bare, fixture_teardown)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        BARE (ten_records_a_second_bound_everybodys_memory_and_lose_nothing),
+        BARE (a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing),
+        OVER_TCP (a_stalled_anchor_hurts_no_other),
+        OVER_TCP (a_full_window_would_block_or_time_out_as_asked),
+        OVER_TCP (a_program_that_computes_is_not_dead),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

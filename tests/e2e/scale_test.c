@@ -1,0 +1,197 @@
+/*  Many of everything: complete, in order, and nothing left behind.  */
+#include "tests/support/fixture.h"
+
+#include "hawser.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hws_client_t *make_client (void)
+{
+    hws_client_t *client = NULL;
+    hws_client_options_t options;
+
+    hws_client_options_init (&options);
+    options.endpoint = fixture_endpoint ();
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    return client;
+}
+
+static void a_hundred_sender_programs_of_a_hundred_records_each (void **state)
+{
+    const size_t count = process_scaled (100, 10);
+    char text[1000];
+    char senders_text[16];
+    size_t size = 0;
+    process_t *senders[100];
+
+    (void) state;
+    for (size_t i = 0; i < 100; i++) {
+        size += (size_t) snprintf (text + size, sizeof text - size, "%zu\n", i);
+    }
+    const process_files_t files = {.input = file_make ("in", text, size)};
+    snprintf (senders_text, sizeof senders_text, "%zu", count);
+    const char *output = process_path ("out");
+    process_t *receiver = process_start (NULL, "hawser-recv", "--anchor", "port", "--output-dir",
+                                         output, "--senders", senders_text, NULL);
+    for (size_t i = 0; i < count; i++) {
+        char label[16];
+        snprintf (label, sizeof label, "s%zu", i);
+        senders[i] = process_start (&files, "hawser-send", "--anchor", "port", "--label", label,
+                                    "--wait", "30", NULL);
+    }
+
+    for (size_t i = 0; i < count; i++) {
+        process_expect_exit (senders[i], 0);
+    }
+    process_expect_exit (receiver, 0);
+    for (size_t i = 0; i < count; i++) {
+        file_expect (process_path ("out/s%zu", i), text, size);
+    }
+}
+
+static void a_hundred_senders_of_one_client_and_a_hundred_records_each (void **state)
+{
+    hws_sender_t *senders[100];
+    size_t seen[101] = {0};
+    size_t endings = 0;
+    hws_receiver_t *receiver = NULL;
+    hws_event_t event;
+    hws_client_t *client = make_client ();
+    hws_client_t *other = make_client ();
+
+    (void) state;
+    assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal (hws_sender_attach (&senders[i], other, "port", NULL), 0);
+        assert_int_equal (hws_sender_id (senders[i]), i + 1);
+    }
+    for (uint64_t record = 0; record < 100; record++) {
+        for (size_t i = 0; i < 100; i++) {
+            assert_int_equal (hws_sender_send (senders[i], &record, sizeof record, 30000), 0);
+        }
+    }
+
+    /*  The senders detach without waiting; a second call waits, once all is read.  */
+    for (size_t i = 0; i < 100; i++) {
+        const int rc = hws_sender_detach (senders[i], 0);
+        assert_true (rc == 0 || rc == HWS_EWOULD_BLOCK);
+    }
+    while (endings < 100) {
+        assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+        if (event.kind == HWS_EVENT_RECORD) {
+            uint64_t record;
+            assert_int_equal (event.size, sizeof record);
+            memcpy (&record, event.data, sizeof record);
+            assert_int_equal (record, seen[event.sender_id]);
+            seen[event.sender_id]++;
+        } else if (event.kind == HWS_EVENT_DETACHED) {
+            assert_int_equal (seen[event.sender_id], 100);
+            endings++;
+        } else {
+            assert_int_equal (event.kind, HWS_EVENT_ATTACHED);
+        }
+    }
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal (hws_sender_detach (senders[i], 30000), 0);
+        hws_sender_destroy (&senders[i]);
+    }
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&other);
+    hws_client_destroy (&client);
+}
+
+static void a_thousand_anchors_opened_and_closed_leave_nothing (void **state)
+{
+    const size_t count = process_scaled (1000, 100);
+    hws_client_t *client = make_client ();
+    hws_receiver_t *receiver = NULL;
+    hws_receiver_t **all = calloc (count, sizeof *all);
+    uint64_t resident = 0;
+
+    (void) state;
+    assert_non_null (all);
+    assert_int_equal (hws_receiver_open (&receiver, client, NULL, NULL), 0);
+    const size_t broker_descriptors = process_descriptors (fixture_broker ());
+
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal (hws_receiver_open (&all[i], client, NULL, NULL), 0);
+        }
+        assert_int_equal (process_descriptors (fixture_broker ()), broker_descriptors);
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal (hws_receiver_close (all[i], NULL, 30000), 0);
+            hws_receiver_destroy (&all[i]);
+        }
+        if (round == 0) {
+            resident = process_resident_bytes (fixture_broker ());
+        }
+    }
+
+    assert_int_equal (process_descriptors (fixture_broker ()), broker_descriptors);
+    assert_true (process_resident_bytes (fixture_broker ()) < resident + (4u << 20));
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+    free (all);
+}
+
+static void clients_that_come_and_go_leave_no_descriptor (void **state)
+{
+    const size_t count = process_scaled (200, 20);
+    hws_receiver_t *receiver = NULL;
+    hws_event_t event;
+    hws_client_t *client = make_client ();
+
+    (void) state;
+    assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
+    const size_t before = process_descriptors (fixture_broker ());
+    for (size_t i = 0; i < count; i++) {
+        hws_client_t *guest = make_client ();
+        hws_sender_t *sender = NULL;
+        assert_int_equal (hws_sender_attach (&sender, guest, "port", NULL), 0);
+        assert_int_equal (hws_sender_send (sender, "x", 1, 30000), 0);
+        const int rc = hws_sender_detach (sender, 0);
+        assert_true (rc == 0 || rc == HWS_EWOULD_BLOCK);
+        do {
+            assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+        } while (event.kind != HWS_EVENT_DETACHED);
+        assert_int_equal (event.sender_id, i + 1);
+        assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+        assert_int_equal (hws_sender_detach (sender, 30000), 0);
+        hws_sender_destroy (&sender);
+        hws_client_destroy (&guest);
+    }
+
+    /*  The broker's side of the last connection closes a moment after ours.  */
+    const int64_t until = process_now () + 30000;
+    while (process_descriptors (fixture_broker ()) > before && process_now () < until) {
+        process_watch (10);
+    }
+    assert_int_equal (process_descriptors (fixture_broker ()), before);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
+#define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
+#define OVER_IPC(test) cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        OVER_TCP (a_hundred_sender_programs_of_a_hundred_records_each),
+        OVER_TCP (a_hundred_senders_of_one_client_and_a_hundred_records_each),
+        OVER_IPC (a_hundred_senders_of_one_client_and_a_hundred_records_each),
+        OVER_TCP (a_thousand_anchors_opened_and_closed_leave_nothing),
+        OVER_TCP (clients_that_come_and_go_leave_no_descriptor),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
