@@ -136,7 +136,7 @@ $(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(filter-out %_io.c,$(ENGINE
 
 soak: deps-dev
 	@$(MAKE) --no-print-directory build tests $(SOAK_TESTS)
-	@HAWSER_BUILD=$(BUILD) tests/soak/run.sh $(UNIT_TESTS) -- $(SOAK_TESTS)
+	@HAWSER_BUILD=$(BUILD) tests/soak/run.sh $(UNIT_TESTS)
 
 demo: all
 	@HAWSER_BUILD=$(BUILD) examples/demo.sh

@@ -1,27 +1,32 @@
 #!/bin/sh
-# What takes long: the unit tests and the soak programs under valgrind's eye, and the
-# process tests at their full sizes. The last line is "N passed, N failed".
+# What takes long: unit tests under valgrind, transfers with the programs under
+# valgrind, transfers at their full size, minutes of mixed load. The last line is
+# "N passed, N failed".
 #
-#   tests/soak/run.sh UNIT_TEST… -- SOAK_TEST…
+#   tests/soak/run.sh UNIT_TEST…
 #
-# HAWSER_BUILD says where the programs are (default build).
+# HAWSER_BUILD says where everything is built (default build). SOAK_SECONDS: length of
+# the mixed load (120).
 set -u
+build=${HAWSER_BUILD:-build}
 
 wrappers=$(mktemp -d "${TMPDIR:-/tmp}/hawser-soak.XXXXXX") || exit 1
 trap 'rm -rf "$wrappers"' EXIT
 trap 'exit 130' INT TERM
 
-# A wrapper per unit test, so that the runner needs to know nothing of valgrind.
-while [ $# -gt 0 ] && [ "$1" != -- ]; do
-    wrapper=$wrappers/valgrind_$(basename "$1")
-    cat >"$wrapper" <<END
-#!/bin/sh
-exec valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible \\
-    --track-fds=no --child-silent-after-fork=yes "$1"
-END
-    chmod +x "$wrapper"
-    shift
-done
-[ $# -eq 0 ] || shift
+valgrind="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
 
-SCALE=${SCALE:-20} TEST_TIMEOUT=${TEST_TIMEOUT:-1800} tests/run.sh "$wrappers"/* "$@"
+# A script for each, so that the runner needs to know nothing of valgrind and variables.
+wrap() { # NAME COMMAND
+    printf '#!/bin/sh\n%s\n' "$2" >"$wrappers/$1"
+    chmod +x "$wrappers/$1"
+}
+
+for test in "$@"; do
+    wrap "valgrind_$(basename "$test")" "SCALE=20 exec $valgrind $test"
+done
+wrap programs_under_valgrind "SCALE=50 HAWSER_WRAP='$valgrind' exec $build/tests/e2e/transfer_test"
+wrap full_size_transfers "SOAK=1 SCALE=1 exec $build/tests/e2e/transfer_test"
+wrap mixed_load "exec $build/tests/soak/load_test"
+
+TEST_TIMEOUT=${TEST_TIMEOUT:-1800} tests/run.sh "$wrappers"/*

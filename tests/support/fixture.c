@@ -24,6 +24,10 @@ static struct {
 static const char *const s_short_times =
     "{\"anchors\": {\"heartbeat_interval_ms\": 200, \"reconnect_grace_ms\": 300}}";
 
+/*  Under valgrind a program may take seconds for what takes it milliseconds.  */
+static const char *const s_wrapped_times =
+    "{\"anchors\": {\"heartbeat_interval_ms\": 5000, \"reconnect_grace_ms\": 10000}}";
+
 /*  ---- Brokers ------------------------------------------------------------------------ */
 
 int fixture_setup_bare (void **state)
@@ -75,7 +79,8 @@ int fixture_teardown (void **state)
 
 process_t *fixture_start_broker (const char *listen, const char *config)
 {
-    const char *text = config ? config : s_short_times;
+    const char *short_times = getenv ("HAWSER_WRAP") ? s_wrapped_times : s_short_times;
+    const char *text = config ? config : short_times;
     char name[32];
 
     snprintf (name, sizeof name, "broker-%zu.json", s_fixture.count);
