@@ -1,14 +1,14 @@
 #include "tests/support/process.h"
 
+#include "tests/support/scratch.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +23,6 @@
 
 #define PATIENCE_MS   60000 /* far beyond anything that is awaited, also under valgrind */
 #define PROCESSES_MAX 256
-#define PATHS_MAX     1024
 
 /*  One pipe from a program.  */
 typedef struct {
@@ -49,10 +48,7 @@ struct process {
 static struct {
     process_t *processes[PROCESSES_MAX];
     size_t process_count;
-    char *texts[PATHS_MAX]; /* paths and lines that were given out */
-    size_t text_count;
     size_t descriptors; /* open at the setup */
-    char directory[PATH_MAX];
 } s_run;
 
 int64_t process_now (void)
@@ -110,72 +106,17 @@ void process_fail (const char *format, ...)
     abort ();
 }
 
-/*  ---- Scratch directory and texts ------------------------------------------------- */
-
-static const char *keep_text (char *text)
-{
-    assert_non_null (text);
-    assert_true (s_run.text_count < PATHS_MAX);
-    s_run.texts[s_run.text_count++] = text;
-    return text;
-}
-
-const char *process_directory (void)
-{
-    return s_run.directory;
-}
-
-const char *process_path (const char *format, ...)
-{
-    char *name = NULL;
-    char *path = NULL;
-    va_list arguments;
-    va_start (arguments, format);
-    const int size = vasprintf (&name, format, arguments);
-    va_end (arguments);
-
-    assert_true (size >= 0);
-    assert_true (asprintf (&path, "%s/%s", s_run.directory, name) > 0);
-    free (name);
-    return keep_text (path);
-}
-
-static int remove_entry (const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void) status;
-    (void) kind;
-    (void) walk;
-    return remove (path);
-}
-
-static size_t count_descriptors (const char *directory)
-{
-    size_t count = 0;
-    DIR *entries = opendir (directory);
-    if (!entries) {
-        return 0;
-    }
-    while (readdir (entries)) {
-        count++;
-    }
-    closedir (entries);
-    return count;
-}
+/*  ---- Setup ----------------------------------------------------------------------- */
 
 int process_setup (void)
 {
-    const char *base = getenv ("HAWSER_SCRATCH");
-
     signal (SIGPIPE, SIG_IGN);
-    s_run.descriptors = count_descriptors ("/proc/self/fd");
-    snprintf (s_run.directory, sizeof s_run.directory, "%s/hawser-test.XXXXXX",
-              base ? base : "/tmp");
-    if (!mkdtemp (s_run.directory)) {
-        print_message ("no scratch directory: %s\n", strerror (errno));
+    s_run.descriptors = count_entries ("/proc/self/fd");
+    if (scratch_make () != 0) {
         return -1;
     }
-    setenv ("XDG_STATE_HOME", s_run.directory, 1);
-    setenv ("TMPDIR", s_run.directory, 1);
+    setenv ("XDG_STATE_HOME", process_directory (), 1);
+    setenv ("TMPDIR", process_directory (), 1);
     unsetenv ("STATE_DIRECTORY");
     unsetenv ("HAWSER_BROKER");
     return 0;
@@ -455,7 +396,7 @@ static const char *find_line (pipe_t *pipe, const char *part)
         const size_t size = (size_t) (end - line);
         pipe->found += size + 1;
         if (memmem (line, size, part, strlen (part))) {
-            return keep_text (strndup (line, size));
+            return scratch_keep (strndup (line, size));
         }
     }
 }
@@ -588,43 +529,6 @@ size_t process_count_errors (const process_t *self, const char *part)
     return count_lines (&self->errors, part);
 }
 
-size_t process_descriptors (const process_t *self)
-{
-    char path[64];
-    snprintf (path, sizeof path, "/proc/%d/fd", (int) self->pid);
-    return count_descriptors (path);
-}
-
-static uint64_t read_status (const process_t *self, const char *key)
-{
-    char path[64];
-    char line[256];
-    uint64_t kib = 0;
-
-    snprintf (path, sizeof path, "/proc/%d/status", (int) self->pid);
-    FILE *file = fopen (path, "re");
-    if (!file) {
-        return 0;
-    }
-    while (fgets (line, sizeof line, file)) {
-        if (strncmp (line, key, strlen (key)) == 0) {
-            kib = strtoull (line + strlen (key), NULL, 10);
-        }
-    }
-    fclose (file);
-    return kib * 1024;
-}
-
-uint64_t process_resident_bytes (const process_t *self)
-{
-    return read_status (self, "VmRSS:");
-}
-
-uint64_t process_peak_bytes (const process_t *self)
-{
-    return read_status (self, "VmHWM:");
-}
-
 /*  ---- The end ---------------------------------------------------------------------------- */
 
 /*  Whether a program's last words are a report of a bug.  */
@@ -674,15 +578,11 @@ int process_teardown (void)
         free (process);
     }
     s_run.process_count = 0;
-    for (size_t i = 0; i < s_run.text_count; i++) {
-        free (s_run.texts[i]);
-    }
-    s_run.text_count = 0;
     unsetenv ("HAWSER_BROKER");
-    nftw (s_run.directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    scratch_remove ();
 
     const bool child = waitpid (-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
-    const size_t descriptors = count_descriptors ("/proc/self/fd");
+    const size_t descriptors = count_entries ("/proc/self/fd");
     if (child) {
         print_message ("a child is left\n");
     }
