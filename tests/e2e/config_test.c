@@ -2,31 +2,18 @@
  *  it loads again, refused by place and name.
  */
 #include "tests/support/fixture.h"
+#include "tests/support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static size_t count_entries (const char *path)
-{
-    size_t count = 0;
-    DIR *directory = opendir (path);
-
-    assert_non_null (directory);
-    while (readdir (directory)) {
-        count++;
-    }
-    closedir (directory);
-    return count;
-}
 
 static void check_config_binds_and_creates_nothing (void **state)
 {

@@ -176,10 +176,10 @@ static void a_cancel_wakes_a_sender_that_waits_for_its_window (void **state)
     process_watch (500);
     assert_true (process_is_running (sender));
     process_signal (receiver, SIGINT);
-    process_hold_output (receiver, false);
 
     process_expect_exit (sender, 3);
     process_expect_exit (receiver, 130);
+    process_hold_output (receiver, false);
 }
 
 /*  A sender that gets a signal says cancelled(interrupted): never a clean end.  */
@@ -376,7 +376,7 @@ static void a_closed_stdout_ends_the_receiver_and_its_senders (void **state)
     process_write (sender, "into the void\n", 14);
 
     process_expect_exit (sender, 3);
-    process_wait_exit (receiver);
+    process_expect_exit (receiver, 0);
 }
 
 static void a_stopped_broker_ends_with_0_and_its_clients_with_5 (void **state)
