@@ -3,10 +3,12 @@
 # compiler, make and git, and a fresh clone of what is committed here. Needs root,
 # debootstrap and the network (packages come from where this machine gets its own).
 #
-#   tools/try-fresh.sh [DIRECTORY]     default /tmp/hawser-fresh; kept if it is there
+#   tools/try-fresh.sh [DIRECTORY [COMMAND]]   default /tmp/hawser-fresh, kept if it is there,
+#                                              and "make demo && make check"
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=${1:-/tmp/hawser-fresh}
+command=${2:-make demo && make check}
 
 if [ ! -x "$root/usr/bin/git" ]; then
     mirror=$(sed -n -E 's/^(deb +(\[[^]]*\] +)?|URIs: *)([^ ]+).*/\3/p' \
@@ -42,4 +44,4 @@ rm -rf "$root/root/hawser" "$root/root/hawser.bundle"
 git -C "$here" bundle create -q "$root/root/hawser.bundle" HEAD
 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
     ${http_proxy:+http_proxy=$http_proxy} ${https_proxy:+https_proxy=$https_proxy} \
-    sh -eu -c 'cd /root && git clone -q hawser.bundle hawser && cd hawser && make demo && make check'
+    sh -eu -c 'cd /root && git clone -q hawser.bundle hawser && cd hawser && eval "$1"' sh "$command"
