@@ -44,4 +44,4 @@ rm -rf "$root/root/hawser" "$root/root/hawser.bundle"
 git -C "$here" bundle create -q "$root/root/hawser.bundle" HEAD
 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
     ${http_proxy:+http_proxy=$http_proxy} ${https_proxy:+https_proxy=$https_proxy} \
-    sh -eu -c 'cd /root && git clone -q hawser.bundle hawser && cd hawser && eval "$1"' sh "$command"
+    sh -eu -c 'cd /root && git -c advice.detachedHead=false clone -q hawser.bundle hawser && cd hawser && eval "$1"' sh "$command"
