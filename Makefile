@@ -97,8 +97,13 @@ $(BUILD)/hawser-recv: $(call objects,$(wildcard receiver/*.c)) $(BUILD)/libhawse
 $(PROGRAMS):
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o \
-        $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES)) $(BUILD)/libhawser.a
+# Everything of ours that a test may use beside the library; as an archive, so that each
+# test links only what it needs.
+$(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/%.o: %.c
@@ -131,8 +136,8 @@ fuzz: deps-dev
 	    SANITIZE=fuzzer-no-link,address,undefined fuzz-build
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(patsubst %.c,build/fuzz/%,$(FUZZ_SOURCES))
 fuzz-build: $(FUZZERS)
-$(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(call objects,$(filter-out %_io.c,$(ENGINE_SOURCES))) $(BUILD)/libhawser.a
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+$(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS)
 
 soak: deps-dev
 	@$(MAKE) --no-print-directory build tests $(SOAK_TESTS)
