@@ -108,6 +108,13 @@ int hws_ipc_lock_claim (hws_ipc_lock_t *self, const char *path, char *fault, siz
     if (rc == 0) {
         rc = clear_path (path, fault, size);
     }
+    if (rc == 0) {
+        self->socket = strdup (path);
+        if (!self->socket) {
+            snprintf (fault, size, "out of memory");
+            rc = HWS_ENO_MEMORY;
+        }
+    }
     if (rc != 0) {
         hws_ipc_lock_release (self);
     }
@@ -116,10 +123,15 @@ int hws_ipc_lock_claim (hws_ipc_lock_t *self, const char *path, char *fault, siz
 
 void hws_ipc_lock_release (hws_ipc_lock_t *self)
 {
+    struct stat found;
+    if (self->socket && lstat (self->socket, &found) == 0 && S_ISSOCK (found.st_mode)) {
+        unlink (self->socket);
+    }
     if (self->descriptor >= 0) {
         unlink (self->path);
         close (self->descriptor);
     }
     free (self->path);
+    free (self->socket);
     *self = (hws_ipc_lock_t){.descriptor = -1};
 }

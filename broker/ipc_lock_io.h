@@ -14,6 +14,7 @@
 typedef struct {
     int descriptor; /* of the lock file, which is locked; -1: none */
     char *path;     /* of the lock file */
+    char *socket;   /* the path that is claimed, or null */
 } hws_ipc_lock_t;
 
 /*  Claims the path of a socket. Returns 0; HWS_EADDRESS_IN_USE when a broker has it
@@ -22,7 +23,8 @@ typedef struct {
  *  path.  */
 int hws_ipc_lock_claim (hws_ipc_lock_t *self, const char *path, char *fault, size_t size);
 
-/*  Removes the lock file and gives the path up; harmless for an empty lock.  */
+/*  Removes the socket, which libzmq leaves behind, and the lock file, and gives the
+ *  path up; harmless for an empty lock.  */
 void hws_ipc_lock_release (hws_ipc_lock_t *self);
 
 #endif

@@ -71,6 +71,19 @@ static void a_free_path_is_claimed_and_its_lock_file_goes_with_the_claim (void *
     assert_int_equal (access (self->lock_path, F_OK), -1);
 }
 
+static void a_released_path_leaves_no_socket_behind (void **state)
+{
+    fixture_t *const self = *state;
+    hws_ipc_lock_t lock;
+    assert_int_equal (claim (self, &lock), 0);
+    const int listener = listen_at (self->path);
+
+    hws_ipc_lock_release (&lock);
+
+    assert_int_equal (access (self->path, F_OK), -1);
+    close (listener);
+}
+
 static void a_claimed_path_is_refused_until_it_is_released (void **state)
 {
     fixture_t *const self = *state;
@@ -168,6 +181,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         TEST (a_free_path_is_claimed_and_its_lock_file_goes_with_the_claim),
+        TEST (a_released_path_leaves_no_socket_behind),
         TEST (a_claimed_path_is_refused_until_it_is_released),
         TEST (a_lock_file_that_nobody_holds_is_no_hindrance),
         TEST (the_socket_of_a_dead_broker_is_removed),
