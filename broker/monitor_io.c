@@ -1,0 +1,81 @@
+#include "broker/monitor_io.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+#include <zmq.h>
+
+/*  Events that may wait for us. The I/O thread waits when there are more, which only a
+ *  flood during a long stall can bring about.  */
+#define EVENTS_MAX 65536
+
+#define EVENT_SIZE 6 /* of the first frame: u16 event, u32 value, in our byte order */
+
+int hws_monitor_init (hws_monitor_t *self, void *context, void *front, uint32_t front_number,
+                      hws_connections_t *connections, size_t connection_limit)
+{
+    *self = (hws_monitor_t){
+        .front = front, .connections = connections, .connection_limit = connection_limit};
+    char endpoint[64];
+    snprintf (endpoint, sizeof endpoint, "inproc://hawser-monitor-%u", front_number);
+    const int linger = 0;
+    const int mark = EVENTS_MAX;
+    self->socket = zmq_socket (context, ZMQ_PAIR);
+    if (!self->socket || zmq_setsockopt (self->socket, ZMQ_LINGER, &linger, sizeof linger) != 0 ||
+        zmq_setsockopt (self->socket, ZMQ_RCVHWM, &mark, sizeof mark) != 0 ||
+        zmq_socket_monitor (front, endpoint, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) != 0 ||
+        zmq_connect (self->socket, endpoint) != 0) {
+        hws_monitor_fini (self);
+        return HWS_ESYSTEM;
+    }
+    return 0;
+}
+
+/*  The monitor is switched off while its reader is still there: the I/O thread must
+ *  not be waiting for room when the front takes the monitor's lock.  */
+void hws_monitor_fini (hws_monitor_t *self)
+{
+    if (self->socket) {
+        hws_monitor_read (self);
+        zmq_socket_monitor (self->front, NULL, 0);
+        zmq_close (self->socket);
+        self->socket = NULL;
+    }
+}
+
+/*  The descriptor may by now be another connection's, which is then refused in its
+ *  stead and tries again: over the limit it does not matter which.  */
+static void refuse (hws_monitor_t *self, int descriptor)
+{
+    shutdown (descriptor, SHUT_RDWR);
+    self->refused_count++;
+}
+
+static void take_event (hws_monitor_t *self, const uint8_t *frame)
+{
+    uint16_t event;
+    int32_t descriptor;
+    memcpy (&event, frame, sizeof event);
+    memcpy (&descriptor, frame + sizeof event, sizeof descriptor);
+    if (event == ZMQ_EVENT_DISCONNECTED) {
+        hws_connections_closed (self->connections, descriptor);
+    } else if (event == ZMQ_EVENT_ACCEPTED) {
+        hws_connections_accepted (self->connections, descriptor);
+        if (hws_connections_count (self->connections) > self->connection_limit) {
+            refuse (self, descriptor);
+        }
+    }
+}
+
+void hws_monitor_read (hws_monitor_t *self)
+{
+    zmq_msg_t frame;
+    zmq_msg_init (&frame);
+    bool is_first = true;
+    while (zmq_msg_recv (&frame, self->socket, ZMQ_DONTWAIT) >= 0) {
+        if (is_first && zmq_msg_size (&frame) == EVENT_SIZE) {
+            take_event (self, zmq_msg_data (&frame));
+        }
+        is_first = !zmq_msg_more (&frame);
+    }
+    zmq_msg_close (&frame);
+}
