@@ -1,0 +1,105 @@
+/*  hawser-broker: options, signals and exit statuses around the shell.  */
+#include "broker/broker_io.h"
+#include "broker/process_io.h"
+#include "broker/settings.h"
+#include "conf/program_io.h"
+
+#include <stdio.h>
+#include <unistd.h>
+#include <zmq.h>
+
+/*  What a reload needs, and owns.  */
+typedef struct {
+    int argc;
+    char **argv;
+    hws_conf_t *conf; /* of the settings in force */
+} configuration_t;
+
+static void print_versions (FILE *stream)
+{
+    int major, minor, patch;
+    zmq_version (&major, &minor, &patch);
+    fprintf (stream, "libzmq %d.%d.%d, CURVE %s\n", major, minor, patch,
+             zmq_has ("curve") ? "yes" : "no");
+}
+
+static int reload (void *arg, const hws_broker_settings_t **settings, char *text, size_t size)
+{
+    configuration_t *const self = arg;
+    hws_conf_t *conf;
+    const int rc =
+        hws_program_read (&conf, &hws_broker_program, self->argc, self->argv, text, size);
+    if (rc != 0) {
+        return rc;
+    }
+    hws_conf_destroy (&self->conf);
+    self->conf = conf;
+    *settings = hws_conf_values (conf);
+    return 0;
+}
+
+static int exit_status (int code)
+{
+    switch (code) {
+    case 0:
+        return HWS_EXIT_DONE;
+    case HWS_EINVALID:
+        return HWS_EXIT_USAGE;
+    case HWS_EADDRESS_IN_USE:
+        return HWS_EXIT_UNREACHABLE;
+    default:
+        return HWS_EXIT_FAILED;
+    }
+}
+
+/*  Whoever started the broker may wait for this line; if it cannot be had, a broker
+ *  that works is of more use than none.  */
+static void print_ready (const hws_broker_t *broker)
+{
+    const char *endpoint;
+    fputs ("hawser-broker: ready", stdout);
+    for (size_t i = 0; (endpoint = hws_broker_endpoint (broker, i)) != NULL; i++) {
+        printf (" %s", endpoint);
+    }
+    putchar ('\n');
+    fflush (stdout);
+}
+
+static int serve (configuration_t *configuration)
+{
+    const int signals = hws_process_open_signals ();
+    if (signals < 0) {
+        fputs ("hawser-broker: cannot take over signals\n", stderr);
+        return HWS_EXIT_FAILED;
+    }
+    const hws_broker_options_t options = {
+        .settings = hws_conf_values (configuration->conf),
+        .signals = signals,
+        .reload = reload,
+        .reload_arg = configuration,
+    };
+    hws_broker_t *broker = NULL;
+    hws_front_fault_t fault;
+    int rc = hws_broker_new (&broker, &options, fault);
+    if (rc == 0) {
+        print_ready (broker);
+        rc = hws_broker_run (broker);
+    } else {
+        fprintf (stderr, "hawser-broker: %s\n", fault);
+    }
+    hws_broker_destroy (&broker);
+    close (signals);
+    return exit_status (rc);
+}
+
+int main (int argc, char **argv)
+{
+    configuration_t configuration = {.argc = argc, .argv = argv};
+    int status =
+        hws_program_start (&configuration.conf, &hws_broker_program, argc, argv, print_versions);
+    if (status == HWS_PROGRAM_RUN) {
+        status = serve (&configuration);
+    }
+    hws_conf_destroy (&configuration.conf);
+    return status;
+}
