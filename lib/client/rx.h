@@ -1,0 +1,229 @@
+/*  rx: one anchor's merged stream, from runs in batches to the application's events.
+ *
+ *  It has two sides. The accepting side belongs to the session, under the client's
+ *  lock: it knows each stream's expected number, skips what was seen, joins parts,
+ *  lets one ending of each stream through, and queues what is left in blocks, one for
+ *  each batch. The reading side (hws_rx_reader_t) belongs to the thread that
+ *  receives: it takes all queued blocks at once and walks their records without a
+ *  lock and without an allocation. What the application consumed goes back through
+ *  hws_rx_publish and leaves as acknowledgements.
+ *
+ *  Payloads are opaque; a block holds the ones it views into until the reader has
+ *  moved past it.
+ *
+ *      event       | OPENING   OPEN      CLOSING   CLOSED
+ *      ------------+-------------------------------------
+ *      opened      | OPEN      OPEN      CLOSING   -
+ *      cancel      | CLOSING   CLOSING   CLOSING   -
+ *      closed      | CLOSED    CLOSED    CLOSED    -
+ *
+ *  (opened: OPEN was answered, also again after a reconnect; cancel: by the
+ *  application; closed: the anchor is gone, or the open was refused.)
+ */
+#ifndef HWS_RX_H
+#define HWS_RX_H
+
+#include "base/error.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "client/payload.h"
+#include "hawser.h"
+#include "proto/batch.h"
+#include "proto/control.h"
+
+#define HWS_RX_REMEMBERED_MAX 1024 /* ended streams whose last position is still known */
+#define HWS_RX_RANGES_MAX     64   /* of sender ids that were seen */
+
+typedef enum {
+    HWS_RX_OPENING, /* asked, not yet answered */
+    HWS_RX_OPEN,
+    HWS_RX_CLOSING, /* the application cancelled it: only broker-made endings pass */
+    HWS_RX_CLOSED   /* its CLOSED event is queued, or the open was refused */
+} hws_rx_state_t;
+
+typedef enum { HWS_RX_EVENT_OPENED, HWS_RX_EVENT_CANCEL, HWS_RX_EVENT_CLOSED } hws_rx_event_t;
+
+typedef enum {
+    HWS_RX_STREAM_LIVE,
+    HWS_RX_STREAM_ENDED,   /* its ending is queued */
+    HWS_RX_STREAM_FINISHED /* the application has consumed its ending */
+} hws_rx_stream_state_t;
+
+typedef struct hws_rx hws_rx_t;
+typedef struct hws_rx_stream hws_rx_stream_t;
+typedef struct hws_rx_block hws_rx_block_t;
+
+struct hws_rx_stream {
+    hws_map_node_t node; /* in the client's map of streams, by `id` */
+    hws_link_t link;     /* in `live` or `remembered` of its rx */
+    hws_link_t ack_link; /* in `acks` of its rx */
+    hws_rx_t *rx;        /* the anchor it belongs to */
+    uint64_t id;         /* routing session id */
+    uint8_t key[8];      /* the same, as bytes of the map */
+    uint64_t sender_id;
+    char *label; /* owned; never null */
+
+    /* accepting side */
+    hws_rx_stream_state_t state;
+    uint8_t ending_type; /* run type, once it has ended */
+    bool is_own_ending;  /* by the sender itself, not by the broker */
+    bool is_refused;     /* it broke the rules: of it only an ending is taken */
+    bool is_cancel_due;  /* a CANCEL of this sender is to be said, and again at a reconnect */
+    bool is_cancel_said; /* on this connection */
+    char *cancel_reason; /* owned; null unless a cancel was asked for */
+    uint64_t next_seq;   /* expected */
+    uint8_t *join;       /* the parts so far of a record, or null */
+    size_t join_size;    /* bytes in it */
+    size_t join_room;    /* bytes that fit */
+    uint64_t join_seq;   /* number of its first part */
+    uint64_t join_wire;  /* bytes that its parts count */
+
+    /* reading side */
+    bool is_broken;          /* a malformed run: nothing of it is delivered any more */
+    bool is_touched;         /* in the reader's list */
+    bool is_ending_consumed; /* by the application */
+    bool is_ending_shown;    /* to the application */
+    uint64_t consumed_seq, consumed_bytes;
+    uint64_t records, bytes; /* whole records shown, and their bytes */
+    hws_rx_stream_t *touched_next;
+
+    /* published: what the next ACK says */
+    uint64_t acked_seq, acked_bytes;
+    bool is_ended_acked;
+};
+
+/*  One event or run of records in the queue.  */
+typedef struct {
+    hws_rx_stream_t *stream; /* null with CLOSED */
+    uint8_t type;            /* hws_run_type_t, or HWS_RX_CLOSED_ENTRY */
+    bool is_broker_made;     /* an ending by the broker */
+    uint16_t cause;          /* of CLOSED */
+    uint32_t count;          /* RECORDS: numbers */
+    uint32_t skip;           /* RECORDS: the first so many were seen before */
+    uint64_t first_seq;
+    uint8_t *joined;     /* a record of parts: its bytes, owned; else null */
+    uint64_t join_wire;  /*   and what its parts count */
+    hws_bytes_t body;    /* of the run, in the payload; or a text in the block */
+} hws_rx_entry_t;
+
+enum { HWS_RX_CLOSED_ENTRY = 255 };
+
+struct hws_rx {
+    hws_rx_state_t state; /* written by advance () in rx.c only */
+    hws_map_t *streams;   /* the client's, of all its anchors */
+    hws_handle_t handle;
+    hws_list_t live;       /* streams not yet finished */
+    hws_list_t remembered; /* finished ones, oldest first */
+    hws_list_t acks;       /* streams with something to acknowledge */
+    hws_range_t seen[HWS_RX_RANGES_MAX]; /* sender ids that came, in order */
+    uint32_t seen_count;
+    bool has_gap;            /* a run ahead came: the anchor is to be opened again */
+    bool has_cancels;        /* some stream has is_cancel_due */
+    hws_rx_block_t *head;    /* queue for the reader */
+    hws_rx_block_t *tail;
+    hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
+    atomic_bool is_discarding; /* CLOSING: the reader passes over all but broker-made endings */
+
+    int result; /* of the open, when it was refused: HWS_E… */
+};
+
+/*  The reading side. `pending` is the event that the application has in hand.  */
+typedef struct {
+    hws_rx_t *rx;
+    hws_rx_block_t *block;  /* at hand, or null */
+    uint32_t entry;         /* of it, the one at hand */
+    bool is_in_run;         /* records of that entry are left */
+    uint32_t left;          /* so many */
+    uint64_t seq;           /* number of the next */
+    hws_cursor_t cursor;    /* there */
+    hws_rx_stream_t *pending; /* stream of the event in hand, or null */
+    uint64_t pending_seq;   /* consumed then */
+    uint64_t pending_bytes; /* counted then */
+    bool is_pending_ending;
+    hws_rx_stream_t *touched; /* streams with something consumed and not published */
+    uint64_t unpublished;   /* bytes consumed and not published, headers of records included */
+    bool is_closed;         /* the CLOSED event was shown */
+    hws_reason_t text;      /* the reason of the event in hand */
+} hws_rx_reader_t;
+
+/*  An anchor that is being opened; streams are entered into `streams`.  */
+void hws_rx_init (hws_rx_t *self, hws_map_t *streams);
+
+/*  Frees streams and queue; the reader's blocks are freed by hws_rx_reader_fini.  */
+void hws_rx_fini (hws_rx_t *self);
+
+/*  ---- Accepting: under the client's lock --------------------------------------------- */
+
+/*  OPEN was answered.  */
+void hws_rx_opened (hws_rx_t *self, hws_handle_t handle);
+
+/*  The application cancels the anchor. False when it is closed already.  */
+bool hws_rx_cancel (hws_rx_t *self);
+
+/*  The anchor is gone: streams that have no ending yet are dropped for that cause, then
+ *  comes CLOSED. Idempotent. Returns 0 or HWS_ENO_MEMORY, and then nothing changed.  */
+int hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason);
+
+/*  Every live stream is dropped for that cause, as if the broker had said so.  */
+int hws_rx_drop_all (hws_rx_t *self, uint16_t cause, const char *reason);
+
+/*  Takes one run of a batch that has at most `runs_left` more. An ATTACHED run makes
+ *  its stream; its body is `attached`. Any other goes to the stream of its number,
+ *  which is this anchor's. Returns 0, HWS_EPROTOCOL for what an honest broker would not
+ *  send, HWS_ENO_MEMORY (the run is then as if it had never come: a gap).  */
+int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached,
+                     hws_payload_t *payload, uint32_t runs_left);
+int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
+                hws_payload_t *payload, uint32_t runs_left);
+
+/*  The batch is at its end: what was taken of it is queued. Returns true when the
+ *  reader has something new.  */
+bool hws_rx_flush (hws_rx_t *self);
+
+/*  The stream of a routing session id in a map of streams, or null.  */
+hws_rx_stream_t *hws_rx_find (const hws_map_t *streams, uint64_t id);
+
+/*  Asks for the cancel of one sender. Returns 0, HWS_ENOT_FOUND, HWS_ENO_MEMORY.  */
+int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason);
+
+/*  The next sender whose cancel is to be said, or null; it is then said.  */
+hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self);
+
+/*  A new connection: cancels are to be said again.  */
+void hws_rx_reconnected (hws_rx_t *self);
+
+/*  Takes the next acknowledgement. False when there is none.  */
+bool hws_rx_next_ack (hws_rx_t *self, hws_ack_t *ack);
+
+static inline bool hws_rx_has_events (const hws_rx_t *self)
+{
+    return self->head != NULL;
+}
+
+/*  ---- Reading ------------------------------------------------------------------------- */
+
+void hws_rx_reader_init (hws_rx_reader_t *self, hws_rx_t *rx);
+void hws_rx_reader_fini (hws_rx_reader_t *self);
+
+/*  The event in hand is consumed, whatever follows.  */
+void hws_rx_reader_settle (hws_rx_reader_t *self);
+
+/*  The next event of what was taken; the one before is consumed. True with one, false
+ *  when more has to be taken. Views live until the next call.  */
+bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event);
+
+/*  Whether hws_rx_reader_next may have another without taking.  */
+static inline bool hws_rx_reader_has_more (const hws_rx_reader_t *self)
+{
+    return self->block != NULL;
+}
+
+/*  Under the client's lock: takes everything that is queued; only when the reader has
+ *  nothing left.  */
+void hws_rx_reader_take (hws_rx_reader_t *self);
+
+/*  Under the client's lock: what was consumed is to be acknowledged. True when there
+ *  is something to send.  */
+bool hws_rx_reader_publish (hws_rx_reader_t *self);
+
+#endif

@@ -1,0 +1,154 @@
+/*  tx: one sender's stream, from the application's records to runs in batches.
+ *
+ *  It keeps every record until the receiver has acknowledged it, already in the form
+ *  of a run's body, so that sending and rewinding are one copy: small records in a
+ *  ring that grows to the window, everything else (records in parts, errors, the
+ *  ending) in a segment with memory of its own. Positions are absolute and
+ *  exclusive; grants are absolute, so a lost or repeated one does no harm.
+ *
+ *  Pure: it sends nothing and waits for nothing. The session (client/session.h)
+ *  tells it what the broker says and takes its runs; client_io calls the rest for
+ *  the application, all under one lock.
+ *
+ *      event      | ATTACHING  OPEN       ENDING     CANCELLING  ENDED
+ *      -----------+----------------------------------------------------
+ *      attached   | OPEN       OPEN       ENDING     CANCELLING  -
+ *      detach     | -          ENDING     ENDING     -           -
+ *      cancel     | CANCELLING CANCELLING CANCELLING CANCELLING  -
+ *      end_acked  | -          -          ENDED      ENDED       -
+ *      ended      | ENDED      ENDED      ENDED      ENDED       -
+ *
+ *  (ended: the broker said how the stream ended, refused the attach, or is given up;
+ *  "-": the event is refused or ignored.)
+ */
+#ifndef HWS_TX_H
+#define HWS_TX_H
+
+#include "base/error.h"
+#include "base/list.h"
+#include "proto/batch.h"
+#include "proto/control.h"
+
+typedef enum {
+    HWS_TX_ATTACHING,  /* asked, not yet answered */
+    HWS_TX_OPEN,       /* records may be appended */
+    HWS_TX_ENDING,     /* its own ending is appended, not yet acknowledged */
+    HWS_TX_CANCELLING, /* the application cancelled it, the broker has not said so yet */
+    HWS_TX_ENDED       /* `result` says how */
+} hws_tx_state_t;
+
+typedef enum {
+    HWS_TX_EVENT_ATTACHED,
+    HWS_TX_EVENT_DETACH,
+    HWS_TX_EVENT_CANCEL,
+    HWS_TX_EVENT_END_ACKED,
+    HWS_TX_EVENT_ENDED
+} hws_tx_event_t;
+
+typedef struct hws_tx_segment hws_tx_segment_t;
+
+typedef struct {
+    hws_tx_state_t state; /* written by advance () in tx.c only */
+    bool is_ready;        /* attached on this connection: runs may be sent */
+
+    /* what the attach answer gave */
+    uint64_t sender_id;
+    uint64_t record_bytes; /* the largest record that the anchor takes */
+
+    /* positions in numbers and in bytes */
+    uint64_t acked_seq, acked_bytes; /* consumed by the receiver */
+    uint64_t next_seq, next_bytes;   /* to be sent next */
+    uint64_t sent_seq;               /* the highest next_seq ever */
+    uint64_t end_seq, end_bytes;     /* appended */
+    uint64_t limit_seq, limit_bytes; /* allowed */
+    bool has_ending;                 /* its own ending is appended */
+    uint64_t want_bytes;             /* asked for with WINDOW for a large record; 0: nothing */
+
+    /* counts of records and of their payload */
+    uint64_t records, record_payload;             /* appended */
+    uint64_t acked_records, acked_record_payload; /* acknowledged */
+
+    /* storage */
+    hws_list_t segments;    /* what is not acknowledged, in order */
+    hws_tx_segment_t *next; /* the segment that next_seq is in, null: at the end */
+    uint8_t *ring;          /* null until the first record */
+    size_t ring_size;       /* a power of two */
+    uint64_t ring_head;     /* count of bytes ever freed; the offset is modulo ring_size */
+    uint64_t ring_tail;     /* count of bytes ever written */
+    size_t part_bytes;      /* payload of a full part; a longer record travels in parts */
+
+    /* a reservation */
+    bool is_reserved;
+    size_t reserved_size;
+    uint8_t *scratch; /* where it is written when the ring has no straight room */
+    size_t scratch_size;
+    bool is_scratch_used;
+
+    /* how it ended */
+    int result;          /* 0 while it lives or after a clean end, else HWS_E… */
+    hws_word_t cause;    /* "" or the stable word */
+    hws_reason_t reason; /* a sentence */
+} hws_tx_t;
+
+/*  A stream that is being attached. `self` may lie anywhere and may not move.  */
+void hws_tx_init (hws_tx_t *self);
+
+/*  Frees what the stream keeps.  */
+void hws_tx_fini (hws_tx_t *self);
+
+/*  The largest message that the broker takes, from its HELLO answer.  */
+void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes);
+
+/*  Appends one record. Returns 0, HWS_EWOULD_BLOCK when the window has no room (and
+ *  then `want_bytes` is set if it never would have), HWS_ETOO_LARGE, HWS_EENDED
+ *  after a detach, HWS_ENO_MEMORY, or how the stream ended. After an error nothing
+ *  has changed.  */
+int hws_tx_append (hws_tx_t *self, const void *data, size_t size);
+
+/*  Room for a record of at most `size` bytes, until the next call that appends;
+ *  hws_tx_commit appends it with its true size, HWS_EINVALID without a reservation or
+ *  when it is larger. Return as hws_tx_append.  */
+int hws_tx_reserve (hws_tx_t *self, void **room, size_t size);
+int hws_tx_commit (hws_tx_t *self, size_t size);
+
+/*  Appends the text of an error; returns as hws_tx_append.  */
+int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size);
+
+/*  Appends the clean ending, whatever the window. Idempotent. Returns 0,
+ *  HWS_ENO_MEMORY, or how the stream ended.  */
+int hws_tx_detach (hws_tx_t *self);
+
+/*  The application gives the stream up; nothing more is sent. Returns false when
+ *  it has ended already.  */
+bool hws_tx_cancel (hws_tx_t *self);
+
+/*  The attach was answered: positions and limits in force.  */
+void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer);
+
+/*  The connection is gone: nothing is sent until the next attach answer.  */
+void hws_tx_suspend (hws_tx_t *self);
+
+/*  A grant came. Limits only rise; what cannot be true is ignored.  */
+void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant);
+
+/*  The stream is over, by somebody else's word. `result` 0: it ended cleanly. Ignored
+ *  when it has ended already.  */
+void hws_tx_end (hws_tx_t *self, int result, const char *cause, const char *reason);
+
+/*  What a stream's end is for the program: the ending's word as a code.  */
+int hws_tx_result_of (const char *ending);
+
+/*  Whether hws_tx_take has something.  */
+static inline bool hws_tx_has_runs (const hws_tx_t *self)
+{
+    return self->is_ready && self->next_seq < self->end_seq
+           && self->state != HWS_TX_CANCELLING && self->state != HWS_TX_ENDED;
+}
+
+/*  Writes runs into `room` bytes at `at`, at most `runs_max`, and counts them in
+ *  `runs`; a run whose first record does not fit is left for the next batch. Returns
+ *  the bytes written.  */
+size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, uint32_t runs_max,
+                    uint32_t *runs);
+
+#endif
