@@ -1,0 +1,526 @@
+#include "client/session.h"
+
+#include "base/assert.h"
+#include "client/session_part.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REFUSED = -1, GOAWAY_TEXT_MAX = 900 };
+
+/*  The table at the top of session.h.  */
+static const int8_t states[][HWS_SESSION_GONE + 1] = {
+    [HWS_SESSION_EVENT_RETRY] = {HWS_SESSION_GREETING, REFUSED, REFUSED, REFUSED, REFUSED},
+    [HWS_SESSION_EVENT_WELCOMED] = {REFUSED, HWS_SESSION_UP, REFUSED, REFUSED, REFUSED},
+    [HWS_SESSION_EVENT_LOST] = {HWS_SESSION_DOWN, HWS_SESSION_DOWN, HWS_SESSION_DOWN,
+                                HWS_SESSION_GONE, REFUSED},
+    [HWS_SESSION_EVENT_RESYNC] = {REFUSED, REFUSED, HWS_SESSION_GREETING, REFUSED, REFUSED},
+    [HWS_SESSION_EVENT_LEAVE] = {HWS_SESSION_GONE, HWS_SESSION_GONE, HWS_SESSION_LEAVING, REFUSED,
+                                 REFUSED},
+    [HWS_SESSION_EVENT_BYE_ANSWERED] = {REFUSED, REFUSED, REFUSED, HWS_SESSION_GONE, REFUSED},
+};
+
+static bool advance (hws_session_t *self, hws_session_event_t event)
+{
+    const int8_t state = states[event][self->state];
+    if (state == REFUSED) {
+        return false;
+    }
+    self->state = (hws_session_state_t) state;
+    return true;
+}
+
+/*  ---- Requests ------------------------------------------------------------------------ */
+
+void hws_request_init (hws_request_t *self, hws_about_t about, void *owner)
+{
+    *self = (hws_request_t){.about = about, .owner = owner};
+}
+
+/*  One control message of the outbox.  */
+typedef struct {
+    hws_link_t link;
+    const char *verb;
+    uint8_t *data;
+    size_t size;
+} outgoing_t;
+
+void hws_session_say (hws_session_t *self, const hws_control_t *control)
+{
+    size_t size;
+    outgoing_t *const message = calloc (1, sizeof *message);
+    if (!message) {
+        return; /* as if it had been lost: it is said again when it is not answered */
+    }
+    const int rc = hws_control_encode (control, self->scratch, HWS_CONTROL_SIZE_MAX, &size);
+    message->data = rc ? NULL : malloc (size);
+    if (!message->data) {
+        free (message);
+        return;
+    }
+    memcpy (message->data, self->scratch, size);
+    message->size = size;
+    message->verb = hws_verb_word (control->verb);
+    hws_list_append (&self->outbox, &message->link);
+}
+
+void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
+                      hws_control_t *control, hws_ms_t retry_ms)
+{
+    if (!request->node.key.data) {
+        request->id = ++self->last_request_id;
+        hws_put_u64 (request->key, request->id);
+        hws_map_insert (&self->requests, &request->node,
+                        hws_bytes (request->key, sizeof request->key));
+    }
+    control->form = HWS_FORM_REQUEST;
+    control->has_id = true;
+    control->id = request->id;
+    hws_session_say (self, control);
+    hws_heap_set (&self->timers, &request->timer, hws_time_after (now, retry_ms));
+}
+
+void hws_session_settle (hws_session_t *self, hws_request_t *request)
+{
+    hws_map_remove (&self->requests, &request->node);
+    hws_heap_clear (&self->timers, &request->timer);
+}
+
+static hws_request_t *find_request (const hws_session_t *self, const hws_control_t *control)
+{
+    uint8_t key[8];
+    hws_put_u64 (key, control->id);
+    hws_map_node_t *const node =
+        control->has_id ? hws_map_find (&self->requests, hws_bytes (key, sizeof key)) : NULL;
+    return node ? hws_container_of (node, hws_request_t, node) : NULL;
+}
+
+static void drop_outbox (hws_session_t *self)
+{
+    hws_link_t *link;
+    while ((link = hws_list_pop (&self->outbox)) != NULL) {
+        outgoing_t *const message = hws_container_of (link, outgoing_t, link);
+        free (message->data);
+        free (message);
+    }
+}
+
+/*  ---- Liveness -------------------------------------------------------------------------- */
+
+static hws_ms_t interval (const hws_session_t *self)
+{
+    uint64_t least = HWS_INTERVAL_DEFAULT;
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        const uint64_t own = hws_container_of (link, hws_session_sender_t, link)->interval_ms;
+        least = own > 0 && own < least ? own : least;
+    }
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        const uint64_t own = hws_container_of (link, hws_session_receiver_t, link)->interval_ms;
+        least = own > 0 && own < least ? own : least;
+    }
+    return (hws_ms_t) least;
+}
+
+static hws_ms_t half_interval (const hws_session_t *self)
+{
+    return (interval (self) + 1) / 2;
+}
+
+void hws_session_set_pulse (hws_session_t *self)
+{
+    const hws_ms_t half = half_interval (self);
+    const hws_ms_t quiet_at = hws_time_min (self->heard_at, self->sent_at) + half;
+    const hws_ms_t ping_at = self->pinged_at + half;
+    const hws_ms_t dead_at = self->heard_at + 2 * interval (self);
+    self->pulse_at = hws_time_min (quiet_at > ping_at ? quiet_at : ping_at, dead_at);
+    hws_heap_set (&self->timers, &self->pulse.timer, self->pulse_at);
+}
+
+/*  Two silent intervals end the connection, but a pulse that comes late proves only that
+ *  this process slept: then what the broker said meanwhile has to be read first.  */
+static void pulse (hws_session_t *self, hws_ms_t now)
+{
+    const hws_ms_t lateness = now - self->pulse_at;
+    if (lateness > half_interval (self)) {
+        self->heard_at = hws_time_min (now, self->heard_at + lateness + interval (self));
+    }
+    if (now - self->heard_at >= 2 * interval (self)) {
+        hws_session_lost (self, now, "the broker was silent for two intervals", false);
+        return;
+    }
+    const hws_ms_t half = half_interval (self);
+    if (now - hws_time_min (self->heard_at, self->sent_at) >= half
+        && now - self->pinged_at >= half) {
+        hws_session_say (self, &(hws_control_t){.verb = HWS_VERB_PING, .form = HWS_FORM_REQUEST});
+        self->pinged_at = now;
+    }
+    hws_session_set_pulse (self);
+}
+
+/*  ---- The connection ---------------------------------------------------------------------- */
+
+static void say_hello (hws_session_t *self, hws_ms_t now)
+{
+    hws_control_t control = {.verb = HWS_VERB_HELLO};
+    hws_hello_t *const hello = &control.as.hello;
+    hello->client_id = self->options.client_id;
+    hello->protocol = HWS_PROTOCOL_VERSION;
+    memcpy (hello->client_name, self->options.name, sizeof hello->client_name);
+    snprintf (hello->client_version, sizeof hello->client_version, "%s", HWS_VERSION);
+    hws_session_ask (self, now, &self->hello, &control, HWS_HELLO_WAIT_MS);
+}
+
+static void connect_now (hws_session_t *self, hws_ms_t now)
+{
+    if (!advance (self, HWS_SESSION_EVENT_RETRY)) {
+        return;
+    }
+    self->is_connect_due = true;
+    self->stats.connects++;
+    say_hello (self, now);
+}
+
+/*  The back-off doubles; a random half of it is jitter.  */
+static hws_ms_t next_backoff (hws_session_t *self)
+{
+    const hws_ms_t length = self->backoff_ms;
+    self->backoff_ms = hws_time_min (2 * length, HWS_BACKOFF_MAX_MS);
+    const uint64_t half = (uint64_t) length / 2;
+    return (hws_ms_t) (half + hws_random_below (&self->random, half + 1));
+}
+
+void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool is_next)
+{
+    const bool was_connected = self->state != HWS_SESSION_DOWN;
+    const bool was_up = self->state == HWS_SESSION_UP;
+    if (!was_connected || !advance (self, HWS_SESSION_EVENT_LOST)) {
+        return;
+    }
+    snprintf (self->error, sizeof self->error, "%s", why);
+    self->is_disconnect_due = !self->is_connect_due;
+    self->is_connect_due = false;
+    drop_outbox (self);
+    hws_session_settle (self, &self->hello);
+    hws_session_settle (self, &self->bye);
+    hws_heap_clear (&self->timers, &self->pulse.timer);
+    if (self->state == HWS_SESSION_GONE) {
+        return;
+    }
+    hws_session_suspend (self, now, was_up);
+    if (self->was_up && !self->is_lost_since_up) {
+        self->is_lost_since_up = true;
+        if (self->options.give_up_ms >= 0) {
+            hws_heap_set (&self->timers, &self->give_up.timer,
+                          hws_time_after (now, self->options.give_up_ms));
+        }
+    }
+    const hws_ms_t wait_ms = is_next ? 0 : next_backoff (self);
+    hws_heap_set (&self->timers, &self->retry.timer, now + wait_ms);
+}
+
+/*  HELLO was answered. What was there before goes on when it is the same broker in the
+ *  same epoch; else it is lost (resume across a restart is not offered yet).  */
+static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *answer)
+{
+    if (!advance (self, HWS_SESSION_EVENT_WELCOMED)) {
+        return;
+    }
+    const bool is_same = !self->was_up
+                         || (answer->broker_id == self->broker_id && answer->epoch == self->epoch);
+    hws_heap_clear (&self->timers, &self->give_up.timer);
+    self->is_lost_since_up = false;
+    self->was_up = true;
+    self->backoff_ms = HWS_BACKOFF_MIN_MS;
+    self->broker_id = answer->broker_id;
+    self->epoch = answer->epoch;
+    self->error[0] = '\0';
+    const uint64_t least = HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE + 1024;
+    self->batch_bytes = answer->batch_bytes ? answer->batch_bytes : HWS_BATCH_BYTES_DEFAULT;
+    self->batch_bytes = self->batch_bytes < least ? least : self->batch_bytes;
+    self->batch_bytes = self->batch_bytes > 1u << 30 ? 1u << 30 : self->batch_bytes;
+    if (!is_same) {
+        hws_session_end_all (self, HWS_CAUSE_LOST, "the broker was restarted");
+    }
+    hws_session_resume (self, now);
+    hws_session_set_pulse (self);
+}
+
+static void hello_answered (hws_session_t *self, hws_ms_t now, const hws_control_t *control)
+{
+    hws_session_settle (self, &self->hello);
+    if (control->form == HWS_FORM_OK) {
+        welcomed (self, now, &control->as.hello_ok);
+        return;
+    }
+    hws_session_refuse_new (self, control->as.refusal.code, control->as.refusal.reason);
+    hws_session_lost (self, now, control->as.refusal.reason, false);
+}
+
+void hws_session_leave (hws_session_t *self, hws_ms_t now)
+{
+    if (!advance (self, HWS_SESSION_EVENT_LEAVE)) {
+        return;
+    }
+    if (self->state == HWS_SESSION_GONE) {
+        return;
+    }
+    hws_session_ask (self, now, &self->bye, &(hws_control_t){.verb = HWS_VERB_BYE},
+                     HWS_REQUEST_RETRY_MS);
+}
+
+/*  ---- What arrives ---------------------------------------------------------------------- */
+
+static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
+                      const hws_control_t *control)
+{
+    switch (request->about) {
+    case HWS_ABOUT_HELLO:
+        hello_answered (self, now, control);
+        break;
+    case HWS_ABOUT_BYE:
+        hws_session_settle (self, request);
+        advance (self, HWS_SESSION_EVENT_BYE_ANSWERED);
+        break;
+    case HWS_ABOUT_OPEN:
+        hws_session_open_answered (request->owner, control);
+        break;
+    case HWS_ABOUT_CLOSE:
+        hws_session_close_answered (request->owner, control);
+        break;
+    case HWS_ABOUT_ATTACH:
+        hws_session_attach_answered (self, now, request->owner, control);
+        break;
+    case HWS_ABOUT_CANCEL:
+        hws_session_cancel_answered (request->owner, control);
+        break;
+    case HWS_ABOUT_WANT:
+    case HWS_ABOUT_RETRY:
+    case HWS_ABOUT_PULSE:
+    case HWS_ABOUT_GIVE_UP:
+        break;
+    }
+}
+
+/*  A message that the broker sends by itself.  */
+static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *control)
+{
+    switch (control->verb) {
+    case HWS_VERB_PING:
+        hws_session_say (self, &(hws_control_t){.verb = HWS_VERB_PONG, .form = HWS_FORM_REQUEST});
+        break;
+    case HWS_VERB_STREAM_CANCEL:
+        hws_session_stream_cancelled (self, now, &control->as.stream_cancel);
+        break;
+    case HWS_VERB_ANCHOR_CLOSED:
+        hws_session_anchor_closed (self, &control->as.anchor_closed);
+        break;
+    case HWS_VERB_RESYNC:
+        if (advance (self, HWS_SESSION_EVENT_RESYNC)) {
+            drop_outbox (self);
+            hws_session_suspend (self, now, true);
+            hws_heap_clear (&self->timers, &self->pulse.timer);
+            say_hello (self, now);
+        }
+        break;
+    case HWS_VERB_GOAWAY:
+        snprintf (self->error, sizeof self->error, "the broker is leaving: %.*s", GOAWAY_TEXT_MAX,
+                  control->as.reason);
+        break;
+    case HWS_VERB_HELLO:
+    case HWS_VERB_OPEN:
+    case HWS_VERB_ATTACH:
+    case HWS_VERB_DETACH:
+    case HWS_VERB_CANCEL:
+    case HWS_VERB_CANCEL_TOKEN:
+    case HWS_VERB_RESERVE_TOKEN:
+    case HWS_VERB_PONG:
+    case HWS_VERB_BYE:
+    case HWS_VERB_ERROR:
+    case HWS_VERB_COUNT:
+        break;
+    }
+}
+
+void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, hws_bytes_t json)
+{
+    self->heard_at = now;
+    hws_control_t control;
+    hws_control_fault_t fault;
+    const int rc = hws_control_decode (verb, json, &control, fault);
+    if (rc == HWS_EUNKNOWN_VERB) {
+        return; /* of a newer broker */
+    }
+    if (rc) {
+        self->stats.protocol_errors++;
+        snprintf (self->error, sizeof self->error, "the broker sent: %s", fault);
+        return;
+    }
+    if (control.form == HWS_FORM_REQUEST) {
+        told (self, now, &control);
+        return;
+    }
+    if (control.form == HWS_FORM_ERR) {
+        snprintf (self->error, sizeof self->error, "%s", control.as.refusal.reason);
+    }
+    hws_request_t *const request = find_request (self, &control);
+    if (request) {
+        answered (self, now, request, &control);
+    } else if (control.verb == HWS_VERB_ATTACH && control.form == HWS_FORM_OK) {
+        hws_session_stray_seat (self, &control.as.attach_ok);
+    } else if (control.verb == HWS_VERB_OPEN && control.form == HWS_FORM_OK) {
+        hws_session_stray_anchor (self, control.as.open_ok.handle);
+    }
+}
+
+/*  ---- Time -------------------------------------------------------------------------------- */
+
+static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
+{
+    switch (request->about) {
+    case HWS_ABOUT_HELLO:
+        hws_session_lost (self, now, "the broker did not answer", false);
+        break;
+    case HWS_ABOUT_RETRY:
+        connect_now (self, now);
+        break;
+    case HWS_ABOUT_PULSE:
+        pulse (self, now);
+        break;
+    case HWS_ABOUT_GIVE_UP:
+        hws_session_end_all (self, HWS_CAUSE_TRANSPORT, self->error);
+        break;
+    case HWS_ABOUT_BYE:
+        break;
+    case HWS_ABOUT_OPEN:
+        hws_session_open_due (self, now, request->owner);
+        break;
+    case HWS_ABOUT_CLOSE:
+        hws_session_close_due (self, now, request->owner);
+        break;
+    case HWS_ABOUT_ATTACH:
+        hws_session_attach_due (self, now, request->owner);
+        break;
+    case HWS_ABOUT_CANCEL:
+        hws_session_cancel_due (self, now, request->owner);
+        break;
+    case HWS_ABOUT_WANT:
+        hws_session_want_due (request->owner);
+        break;
+    }
+}
+
+void hws_session_expire (hws_session_t *self, hws_ms_t now)
+{
+    hws_timer_t *timer;
+    while ((timer = hws_heap_pop_due (&self->timers, now)) != NULL) {
+        due (self, now, hws_container_of (timer, hws_request_t, timer));
+    }
+}
+
+hws_ms_t hws_session_wake_at (const hws_session_t *self)
+{
+    return hws_heap_first_at (&self->timers);
+}
+
+/*  ---- What leaves -------------------------------------------------------------------------- */
+
+static bool pop_control (hws_session_t *self, hws_out_t *out)
+{
+    hws_link_t *const link = hws_list_pop (&self->outbox);
+    if (!link) {
+        return false;
+    }
+    outgoing_t *const message = hws_container_of (link, outgoing_t, link);
+    *out = (hws_out_t){.kind = HWS_OUT_CONTROL,
+                       .verb = message->verb,
+                       .data = message->data,
+                       .size = message->size};
+    free (message);
+    return true;
+}
+
+static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
+                       hws_out_t *out)
+{
+    const size_t room = size < self->batch_bytes ? size : (size_t) self->batch_bytes;
+    size_t used = hws_session_pop_acks (self, buffer, room);
+    if (used == 0) {
+        hws_session_say_cancels (self);
+        if (pop_control (self, out)) {
+            return true;
+        }
+        used = hws_session_pop_wants (self, now, buffer, room);
+    }
+    if (used == 0) {
+        used = hws_session_pop_data (self, buffer, room);
+    }
+    if (used == 0) {
+        return false;
+    }
+    *out = (hws_out_t){.kind = HWS_OUT_BATCH, .size = used};
+    return true;
+}
+
+bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
+                      hws_out_t *out)
+{
+    *out = (hws_out_t){.kind = HWS_OUT_NONE};
+    if (self->is_disconnect_due) {
+        self->is_disconnect_due = false;
+        out->kind = HWS_OUT_DISCONNECT;
+        return true;
+    }
+    if (self->is_connect_due) {
+        self->is_connect_due = false;
+        self->heard_at = self->sent_at = self->pinged_at = now;
+        out->kind = HWS_OUT_CONNECT;
+        return true;
+    }
+    const bool has_something = self->state == HWS_SESSION_UP || self->state == HWS_SESSION_LEAVING
+                                   ? pop_batch (self, now, buffer, size, out)
+                                   : pop_control (self, out);
+    if (has_something) {
+        self->sent_at = now;
+    }
+    return has_something;
+}
+
+/*  ---- Birth and death ------------------------------------------------------------------------- */
+
+int hws_session_init (hws_session_t *self, const hws_session_options_t *options, hws_ms_t now)
+{
+    memset (self, 0, sizeof *self);
+    self->options = *options;
+    self->backoff_ms = HWS_BACKOFF_MIN_MS;
+    self->batch_bytes = HWS_BATCH_BYTES_DEFAULT;
+    self->heard_at = self->sent_at = self->pinged_at = now;
+    hws_random_init (&self->random, options->seed);
+    hws_request_init (&self->hello, HWS_ABOUT_HELLO, self);
+    hws_request_init (&self->bye, HWS_ABOUT_BYE, self);
+    hws_request_init (&self->retry, HWS_ABOUT_RETRY, self);
+    hws_request_init (&self->pulse, HWS_ABOUT_PULSE, self);
+    hws_request_init (&self->give_up, HWS_ABOUT_GIVE_UP, self);
+    self->scratch = malloc (HWS_CONTROL_SIZE_MAX);
+    int rc = self->scratch ? 0 : HWS_ENO_MEMORY;
+    rc = rc ? rc : hws_map_init (&self->sessions, options->hash_key);
+    rc = rc ? rc : hws_map_init (&self->streams, options->hash_key);
+    rc = rc ? rc : hws_map_init (&self->requests, options->hash_key);
+    if (rc) {
+        hws_session_fini (self);
+        return rc;
+    }
+    hws_heap_set (&self->timers, &self->retry.timer, now);
+    return 0;
+}
+
+void hws_session_fini (hws_session_t *self)
+{
+    hws_assert (self->senders.count == 0 && self->receivers.count == 0);
+    drop_outbox (self);
+    hws_map_fini (&self->sessions);
+    hws_map_fini (&self->streams);
+    hws_map_fini (&self->requests);
+    free (self->scratch);
+    self->scratch = NULL;
+}

@@ -1,0 +1,263 @@
+/*  The session: a client's side of the protocol, without sockets.
+ *
+ *  It says HELLO, asks and asks again, keeps the connection alive and judges it, makes
+ *  a new one, says everything again there, and turns the streams' state into messages.
+ *  It is told what arrived, what became of the connection and what time it is, and
+ *  yields what to do: connect, disconnect, send. So many sessions and an engine run in
+ *  one thread over a virtual network; client_io runs one over a DEALER.
+ *
+ *      event        | DOWN      GREETING  UP        LEAVING   GONE
+ *      -------------+----------------------------------------------
+ *      retry is due | GREETING  -         -         -         -
+ *      welcomed     | -         UP        -         -         -
+ *      lost         | DOWN      DOWN      DOWN      GONE      -
+ *      resync       | -         -         GREETING  -         -
+ *      leave        | GONE      GONE      LEAVING   -         -
+ *      bye answered | -         -         -         GONE      -
+ *
+ *  (welcomed: HELLO was answered Ok; lost: the connection ended, was refused, or brought
+ *  nothing for two intervals.)
+ */
+#ifndef HWS_SESSION_H
+#define HWS_SESSION_H
+
+#include "base/heap.h"
+#include "base/random.h"
+#include "client/rx.h"
+#include "client/tx.h"
+
+#define HWS_REQUEST_RETRY_MS 3000 /* an answer that did not come is asked for again */
+#define HWS_HELLO_WAIT_MS    5000 /* the greeting; then the connection is given up */
+#define HWS_WANT_RETRY_MS    500
+#define HWS_BACKOFF_MIN_MS   100
+#define HWS_BACKOFF_MAX_MS   5000
+#define HWS_INTERVAL_DEFAULT 5000 /* heartbeat interval while no stream says another */
+
+typedef struct hws_session hws_session_t;
+typedef struct hws_session_sender hws_session_sender_t;
+typedef struct hws_session_receiver hws_session_receiver_t;
+
+typedef enum {
+    HWS_SESSION_DOWN,     /* no connection; one will be made at `retry` */
+    HWS_SESSION_GREETING, /* HELLO is said, not answered */
+    HWS_SESSION_UP,
+    HWS_SESSION_LEAVING, /* BYE is said, not answered */
+    HWS_SESSION_GONE     /* over */
+} hws_session_state_t;
+
+typedef enum {
+    HWS_SESSION_EVENT_RETRY,
+    HWS_SESSION_EVENT_WELCOMED,
+    HWS_SESSION_EVENT_LOST,
+    HWS_SESSION_EVENT_RESYNC,
+    HWS_SESSION_EVENT_LEAVE,
+    HWS_SESSION_EVENT_BYE_ANSWERED
+} hws_session_event_t;
+
+/*  What a timer or a request is about.  */
+typedef enum {
+    HWS_ABOUT_HELLO,  /* owner: the session */
+    HWS_ABOUT_BYE,    /* the session */
+    HWS_ABOUT_OPEN,   /* a receiver */
+    HWS_ABOUT_CLOSE,  /* a receiver: CANCEL of its anchor */
+    HWS_ABOUT_ATTACH, /* a sender */
+    HWS_ABOUT_CANCEL, /* a sender: its own CANCEL */
+    HWS_ABOUT_WANT,   /* a sender: WINDOW; a timer only */
+    HWS_ABOUT_RETRY,  /* the session: connect again; a timer only */
+    HWS_ABOUT_PULSE,  /* the session: ping and judge; a timer only */
+    HWS_ABOUT_GIVE_UP /* the session: no broker for too long; a timer only */
+} hws_about_t;
+
+/*  A request that waits for its answer, or a bare timer.  */
+typedef struct {
+    hws_map_node_t node; /* by `key`, while the answer is awaited */
+    hws_timer_t timer;   /* when to ask again */
+    uint64_t id;         /* of the request */
+    uint8_t key[8];      /* the same, as bytes of the map */
+    hws_about_t about;
+    void *owner;
+} hws_request_t;
+
+/*  One sender, with what it asked for. Embedded in the caller's object; only the fields
+ *  of the first group are the caller's to set, before hws_session_attach.  */
+struct hws_session_sender {
+    void (*notify) (hws_session_sender_t *self); /* something changed that may be waited for */
+    bool has_handle;                             /* the anchor: its handle, or its name */
+    hws_handle_t handle;
+    hws_name_t anchor;
+    hws_name_t label;
+    uint64_t wait_ms; /* for an anchor that is not there yet */
+
+    hws_tx_t tx;
+    hws_session_t *session;
+    hws_link_t link;        /* in `senders` */
+    hws_link_t ready_link;  /* in `ready`: it may have runs */
+    hws_link_t want_link;   /* in `wants`: WINDOW is to be said */
+    hws_map_node_t node;    /* by `key` */
+    uint8_t key[8];         /* session id, as bytes of the map */
+    uint64_t session_id;    /* names the stream to the broker */
+    hws_ms_t asked_at;      /* ATTACH; or when the connection was lost since */
+    hws_ms_t wait_until;    /* asked_at + wait_ms */
+    uint64_t interval_ms;   /* the anchor's heartbeat interval; 0: not told yet */
+    uint64_t want_said;     /* what the last WINDOW asked for */
+    hws_reason_t cancel_reason;
+    hws_request_t attach;
+    hws_request_t cancel;
+    hws_request_t want;
+};
+
+/*  One receiver; likewise.  */
+struct hws_session_receiver {
+    void (*notify) (hws_session_receiver_t *self);
+    hws_open_t options; /* all but open_id */
+
+    hws_rx_t rx;
+    hws_session_t *session;
+    hws_link_t link;       /* in `receivers` */
+    hws_link_t batch_link; /* in `touched`: the batch at hand brought it something */
+    hws_ms_t asked_at;
+    uint64_t interval_ms;
+    bool is_cancelled; /* CANCEL is to be said, or was */
+    hws_reason_t cancel_reason;
+    hws_request_t open;
+    hws_request_t close;
+};
+
+typedef struct {
+    hws_id_t client_id;
+    hws_name_t name;         /* of the program */
+    uint64_t seed;           /* of jitter */
+    hws_hash_key_t hash_key; /* of the maps */
+    int64_t connect_ms;      /* negative: for ever */
+    int64_t give_up_ms;      /* likewise */
+} hws_session_options_t;
+
+/*  What happened that should not have.  */
+typedef struct {
+    uint64_t protocol_errors; /* messages of the broker that could not be read */
+    uint64_t gaps;            /* runs ahead */
+    uint64_t connects;
+} hws_session_stats_t;
+
+struct hws_session {
+    hws_session_state_t state; /* written by advance () in session.c only */
+    hws_session_options_t options;
+    hws_random_t random;
+
+    hws_list_t senders;
+    hws_list_t receivers;
+    hws_list_t ready;   /* senders that may have runs, in turn */
+    hws_list_t wants;   /* senders with a WINDOW to say */
+    hws_list_t touched; /* receivers that the batch at hand brought something */
+    hws_map_t sessions; /* senders by session id */
+    hws_map_t streams;  /* of all receivers, by routing session id */
+    hws_map_t requests; /* by id */
+    hws_heap_t timers;
+    uint64_t last_session_id;
+    uint64_t last_open_id;
+    uint64_t last_request_id;
+
+    /* the connection */
+    bool is_connect_due;    /* HWS_OUT_CONNECT is to be yielded */
+    bool is_disconnect_due; /* HWS_OUT_DISCONNECT is */
+    bool was_up;            /* ever */
+    bool is_lost_since_up;  /* the give-up timer runs */
+    hws_ms_t heard_at;
+    hws_ms_t sent_at;
+    hws_ms_t pinged_at;
+    hws_ms_t pulse_at;   /* when the pulse should come, to know a late one */
+    hws_ms_t backoff_ms; /* of the next retry */
+    hws_request_t hello;
+    hws_request_t bye;
+    hws_request_t retry;
+    hws_request_t pulse;
+    hws_request_t give_up;
+
+    /* what the broker said of itself */
+    uint64_t broker_id;
+    uint64_t epoch;
+    uint64_t batch_bytes;
+
+    hws_list_t outbox; /* control messages, encoded */
+    uint8_t *scratch;  /* HWS_CONTROL_SIZE_MAX bytes to encode in */
+    hws_session_stats_t stats;
+    hws_reason_t error; /* the last word on what went wrong */
+};
+
+typedef enum {
+    HWS_OUT_NONE,
+    HWS_OUT_CONNECT,    /* make a connection; it counts as made at once */
+    HWS_OUT_DISCONNECT, /* close it, drop what was not sent */
+    HWS_OUT_CONTROL,    /* send two frames: `verb` and `data` */
+    HWS_OUT_BATCH       /* send one frame: `size` bytes of the caller's buffer */
+} hws_out_kind_t;
+
+typedef struct {
+    hws_out_kind_t kind;
+    const char *verb; /* static */
+    uint8_t *data;    /* from malloc, the caller's to free */
+    size_t size;
+} hws_out_t;
+
+/*  Begins at `now` with a connection to make. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_session_init (hws_session_t *self, const hws_session_options_t *options, hws_ms_t now);
+
+/*  Frees what the session keeps; all senders and receivers have been removed.  */
+void hws_session_fini (hws_session_t *self);
+
+/*  ---- The world ---------------------------------------------------------------------- */
+
+/*  A message arrived on the present connection. `payload` owns the batch's bytes and is
+ *  held as long as they are needed; the caller keeps its own hold.  */
+void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, hws_bytes_t json);
+void hws_session_batch (hws_session_t *self, hws_ms_t now, hws_bytes_t message,
+                        hws_payload_t *payload);
+
+/*  The connection ended, or could not be made. With `is_next` there is another address
+ *  to try at once.  */
+void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool is_next);
+
+/*  Time has passed.  */
+void hws_session_expire (hws_session_t *self, hws_ms_t now);
+hws_ms_t hws_session_wake_at (const hws_session_t *self);
+
+/*  Takes the next thing to do. A batch is written into `buffer`, which has at least
+ *  hws_session_batch_bytes. False when there is nothing.  */
+bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
+                      hws_out_t *out);
+
+static inline size_t hws_session_batch_bytes (const hws_session_t *self)
+{
+    return (size_t) self->batch_bytes;
+}
+
+/*  Says goodbye; the session is GONE when it is answered.  */
+void hws_session_leave (hws_session_t *self, hws_ms_t now);
+
+/*  ---- Receivers ------------------------------------------------------------------------- */
+
+/*  Asks for the anchor; notify tells when rx is OPEN or CLOSED. The object may not move
+ *  until hws_session_remove_receiver.  */
+void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  Cancels the anchor. Idempotent.  */
+void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver,
+                        const char *reason);
+void hws_session_remove_receiver (hws_session_receiver_t *receiver);
+
+/*  ---- Senders ---------------------------------------------------------------------------- */
+
+void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+/*  The application appended, detached or wants a larger window. True when there is now
+ *  something to send that was not there before.  */
+bool hws_session_changed (hws_session_sender_t *sender);
+
+/*  Cancels the stream: interrupted. Idempotent.  */
+void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                         const char *reason);
+
+/*  Takes the sender out; a stream that lives is cancelled without waiting.  */
+void hws_session_remove_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+#endif

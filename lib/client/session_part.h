@@ -1,0 +1,82 @@
+/*  What the files of the session share with each other; nobody else includes this.
+ *
+ *  session.c has the connection, requests and time; session_sender.c and
+ *  session_receiver.c what the broker and the application say of one stream or anchor;
+ *  session_batch.c the batches, in and out.
+ */
+#ifndef HWS_SESSION_PART_H
+#define HWS_SESSION_PART_H
+
+#include "client/session.h"
+
+/*  ---- session.c ----------------------------------------------------------------------- */
+
+void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
+
+/*  Puts a control message in the outbox.  */
+void hws_session_say (hws_session_t *self, const hws_control_t *control);
+
+/*  The same for a request, with an id of its own, to be asked again after `retry_ms`.  */
+void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
+                      hws_control_t *control, hws_ms_t retry_ms);
+
+/*  The request is answered, or nobody wants the answer any more.  */
+void hws_session_settle (hws_session_t *self, hws_request_t *request);
+
+/*  Sets the timer of ping and judgement again, after an interval has changed.  */
+void hws_session_set_pulse (hws_session_t *self);
+
+/*  ---- session_sender.c ------------------------------------------------------------------- */
+
+void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                  const hws_control_t *control);
+void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control);
+void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_want_due (hws_session_sender_t *sender);
+void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
+                                   const hws_stream_cancel_t *message);
+
+/*  An ATTACH was answered that nobody waits for any more: its seat, if it is no living
+ *  sender's, is cancelled.  */
+void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer);
+
+/*  The sender's part of: a lost connection, a new one, the end of all streams, a HELLO
+ *  that was refused.  */
+void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason);
+void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason);
+
+/*  ---- session_receiver.c ------------------------------------------------------------------ */
+
+void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_control_t *control);
+void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+void hws_session_close_answered (hws_session_receiver_t *receiver, const hws_control_t *control);
+void hws_session_close_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *message);
+
+/*  An OPEN was answered that nobody waits for any more: its anchor, if it is no
+ *  receiver's, is cancelled.  */
+void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle);
+
+/*  Everything again on a new connection, and the other events that all streams share.  */
+void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up);
+void hws_session_resume (hws_session_t *self, hws_ms_t now);
+void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason);
+void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
+
+/*  The anchor was seen to miss something: it is opened again.  */
+void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  ---- session_batch.c ---------------------------------------------------------------------- */
+
+/*  Each writes one batch and returns its size, 0 for none.  */
+size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room);
+size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t room);
+size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room);
+
+/*  Puts the CANCELs of single senders that are due in the outbox.  */
+void hws_session_say_cancels (hws_session_t *self);
+
+#endif

@@ -1,0 +1,239 @@
+#include "client/session_part.h"
+
+#include <stdio.h>
+
+static hws_session_receiver_t *receiver_of (hws_link_t *link)
+{
+    return link ? hws_container_of (link, hws_session_receiver_t, link) : NULL;
+}
+
+/*  The anchor is gone.  */
+static void finish (hws_session_receiver_t *receiver, uint16_t cause, const char *reason)
+{
+    hws_session_t *const self = receiver->session;
+    hws_session_settle (self, &receiver->open);
+    hws_session_settle (self, &receiver->close);
+    hws_rx_closed (&receiver->rx, cause, reason);
+    receiver->notify (receiver);
+}
+
+/*  ---- Opening ------------------------------------------------------------------------- */
+
+static void ask_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    hws_control_t control = {.verb = HWS_VERB_OPEN};
+    control.as.open = receiver->options;
+    hws_session_ask (self, now, &receiver->open, &control, HWS_REQUEST_RETRY_MS);
+}
+
+static void await_broker (hws_session_t *self, hws_session_receiver_t *receiver)
+{
+    if (self->options.connect_ms >= 0) {
+        hws_heap_set (&self->timers, &receiver->open.timer,
+                      hws_time_after (receiver->asked_at, self->options.connect_ms));
+    }
+}
+
+void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    hws_rx_init (&receiver->rx, &self->streams);
+    receiver->session = self;
+    receiver->options.open_id = ++self->last_open_id;
+    receiver->asked_at = now;
+    receiver->interval_ms = 0;
+    receiver->is_cancelled = false;
+    receiver->link = receiver->batch_link = (hws_link_t){.next = NULL};
+    hws_request_init (&receiver->open, HWS_ABOUT_OPEN, receiver);
+    hws_request_init (&receiver->close, HWS_ABOUT_CLOSE, receiver);
+    hws_list_append (&self->receivers, &receiver->link);
+    if (self->state == HWS_SESSION_UP) {
+        ask_open (self, now, receiver);
+    } else {
+        await_broker (self, receiver);
+    }
+}
+
+void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    if (self->state == HWS_SESSION_UP) {
+        ask_open (self, now, receiver);
+    } else if (receiver->rx.state == HWS_RX_OPENING) {
+        receiver->rx.result = HWS_EUNREACHABLE;
+        finish (receiver, HWS_CAUSE_TRANSPORT, self->error);
+    }
+}
+
+void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_control_t *control)
+{
+    hws_session_t *const self = receiver->session;
+    hws_session_settle (self, &receiver->open);
+    receiver->rx.has_gap = false;
+    if (control->form != HWS_FORM_OK) {
+        const hws_refusal_t *const refusal = &control->as.refusal;
+        if (receiver->rx.state == HWS_RX_OPENING) {
+            receiver->rx.result = refusal->code;
+        }
+        finish (receiver, receiver->is_cancelled ? HWS_CAUSE_RECEIVER_CLOSED : HWS_CAUSE_LOST,
+                refusal->reason);
+        return;
+    }
+    receiver->interval_ms = control->as.open_ok.heartbeat_interval_ms;
+    hws_rx_opened (&receiver->rx, control->as.open_ok.handle);
+    hws_session_set_pulse (self);
+    receiver->notify (receiver);
+}
+
+void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    if (self->state == HWS_SESSION_UP && !receiver->open.node.key.data
+        && receiver->rx.state != HWS_RX_CLOSED) {
+        self->stats.gaps++;
+        ask_open (self, now, receiver);
+    }
+}
+
+/*  ---- Closing -------------------------------------------------------------------------- */
+
+static void say_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    hws_control_t control = {.verb = HWS_VERB_CANCEL};
+    control.as.cancel.handle = receiver->rx.handle;
+    snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
+              receiver->cancel_reason);
+    hws_session_ask (self, now, &receiver->close, &control, HWS_REQUEST_RETRY_MS);
+}
+
+void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver,
+                        const char *reason)
+{
+    const hws_rx_state_t state = receiver->rx.state;
+    if (receiver->is_cancelled || !hws_rx_cancel (&receiver->rx)) {
+        return;
+    }
+    receiver->is_cancelled = true;
+    snprintf (receiver->cancel_reason, sizeof receiver->cancel_reason, "%s", reason ? reason : "");
+    if (state == HWS_RX_OPENING) {
+        finish (receiver, HWS_CAUSE_RECEIVER_CLOSED, receiver->cancel_reason);
+    } else if (self->state == HWS_SESSION_UP) {
+        say_close (self, now, receiver);
+    }
+    receiver->notify (receiver);
+}
+
+void hws_session_close_answered (hws_session_receiver_t *receiver, const hws_control_t *control)
+{
+    hws_session_settle (receiver->session, &receiver->close);
+    if (control->form == HWS_FORM_ERR) {
+        finish (receiver, HWS_CAUSE_RECEIVER_CLOSED, control->as.refusal.reason);
+    }
+}
+
+void hws_session_close_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    if (self->state == HWS_SESSION_UP && receiver->rx.state == HWS_RX_CLOSING) {
+        say_close (self, now, receiver);
+    }
+}
+
+void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *message)
+{
+    hws_session_receiver_t *receiver = receiver_of (self->receivers.head);
+    while (receiver
+           && (receiver->rx.state == HWS_RX_OPENING
+               || !hws_handle_equal (receiver->rx.handle, message->handle))) {
+        receiver = receiver_of (receiver->link.next);
+    }
+    if (receiver) {
+        finish (receiver, hws_cause_from_word (message->code), message->reason);
+    }
+}
+
+void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        if (hws_handle_equal (receiver_of (link)->rx.handle, handle)) {
+            return;
+        }
+    }
+    hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
+    control.as.cancel.handle = handle;
+    snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
+              "the open was given up");
+    hws_session_say (self, &control);
+}
+
+void hws_session_remove_receiver (hws_session_receiver_t *receiver)
+{
+    hws_session_settle (receiver->session, &receiver->open);
+    hws_session_settle (receiver->session, &receiver->close);
+    hws_list_remove (&receiver->batch_link);
+    hws_list_remove (&receiver->link);
+    hws_rx_fini (&receiver->rx);
+}
+
+/*  ---- Everything again ----------------------------------------------------------------------- */
+
+void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const receiver = receiver_of (link);
+        hws_session_settle (self, &receiver->open);
+        hws_session_settle (self, &receiver->close);
+        if (receiver->rx.state == HWS_RX_OPENING) {
+            receiver->asked_at = was_up ? now : receiver->asked_at;
+            await_broker (self, receiver);
+        }
+    }
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_sender_t *const sender = hws_container_of (link, hws_session_sender_t, link);
+        hws_session_suspend_sender (self, was_up ? now : sender->asked_at, sender);
+    }
+}
+
+void hws_session_resume (hws_session_t *self, hws_ms_t now)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const receiver = receiver_of (link);
+        if (receiver->rx.state == HWS_RX_CLOSED) {
+            continue;
+        }
+        hws_rx_reconnected (&receiver->rx);
+        ask_open (self, now, receiver);
+        if (receiver->is_cancelled) {
+            say_close (self, now, receiver);
+        }
+    }
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_resume_sender (self, now,
+                                   hws_container_of (link, hws_session_sender_t, link));
+    }
+}
+
+void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const receiver = receiver_of (link);
+        if (receiver->rx.state != HWS_RX_OPENING && receiver->rx.state != HWS_RX_CLOSED) {
+            finish (receiver, cause, reason);
+        }
+    }
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_end_sender (hws_container_of (link, hws_session_sender_t, link), cause,
+                                reason);
+    }
+}
+
+void hws_session_refuse_new (hws_session_t *self, int code, const char *reason)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const receiver = receiver_of (link);
+        if (receiver->rx.state == HWS_RX_OPENING) {
+            receiver->rx.result = code;
+            finish (receiver, HWS_CAUSE_TRANSPORT, reason);
+        }
+    }
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_refuse_sender (hws_container_of (link, hws_session_sender_t, link), code,
+                                   reason);
+    }
+}

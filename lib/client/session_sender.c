@@ -1,0 +1,325 @@
+#include "client/session_part.h"
+
+#include <stdio.h>
+
+/*  Takes the sender out of everything that would still act for it, and tells.  */
+static void finish (hws_session_sender_t *sender)
+{
+    hws_session_settle (sender->session, &sender->attach);
+    hws_session_settle (sender->session, &sender->cancel);
+    hws_session_settle (sender->session, &sender->want);
+    hws_list_remove (&sender->ready_link);
+    hws_list_remove (&sender->want_link);
+    sender->notify (sender);
+}
+
+static void end (hws_session_sender_t *sender, int result, const char *cause, const char *reason)
+{
+    if (sender->tx.state != HWS_TX_ENDED) {
+        hws_tx_end (&sender->tx, result, cause, reason);
+        finish (sender);
+    }
+}
+
+/*  ---- Attaching ---------------------------------------------------------------------- */
+
+static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    hws_control_t control = {.verb = HWS_VERB_ATTACH};
+    hws_attach_t *const attach = &control.as.attach;
+    attach->has_handle = sender->has_handle;
+    attach->handle = sender->handle;
+    if (!sender->has_handle) {
+        snprintf (attach->anchor, sizeof attach->anchor, "%s", sender->anchor);
+    }
+    snprintf (attach->label, sizeof attach->label, "%s", sender->label);
+    attach->session_id = sender->session_id;
+    attach->supported_transport_keys.count = 1;
+    snprintf (attach->supported_transport_keys.word[0], sizeof (hws_word_t), "%s",
+              HWS_TRANSPORT_MUX);
+    if (sender->tx.state == HWS_TX_ATTACHING) {
+        attach->wait_ms = (uint64_t) hws_time_until (now, sender->wait_until);
+    }
+    hws_session_ask (self, now, &sender->attach, &control,
+                     hws_time_after (HWS_REQUEST_RETRY_MS, (hws_ms_t) attach->wait_ms));
+}
+
+/*  When a sender that waits for its first answer gives the broker up.  */
+static void await_broker (hws_session_t *self, hws_session_sender_t *sender)
+{
+    const int64_t connect_ms = self->options.connect_ms;
+    const hws_ms_t at = connect_ms < 0 ? HWS_NEVER : hws_time_after (sender->asked_at, connect_ms);
+    hws_heap_set (&self->timers, &sender->attach.timer,
+                  at < sender->wait_until ? sender->wait_until : at);
+}
+
+void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    hws_tx_init (&sender->tx);
+    sender->session = self;
+    sender->session_id = ++self->last_session_id;
+    sender->asked_at = now;
+    sender->wait_until =
+        sender->wait_ms < HWS_NEVER ? hws_time_after (now, (hws_ms_t) sender->wait_ms) : HWS_NEVER;
+    sender->interval_ms = 0;
+    sender->want_said = 0;
+    sender->link = sender->ready_link = sender->want_link = (hws_link_t){.next = NULL};
+    sender->node = (hws_map_node_t){.next = NULL};
+    hws_request_init (&sender->attach, HWS_ABOUT_ATTACH, sender);
+    hws_request_init (&sender->cancel, HWS_ABOUT_CANCEL, sender);
+    hws_request_init (&sender->want, HWS_ABOUT_WANT, sender);
+    hws_put_u64 (sender->key, sender->session_id);
+    hws_map_insert (&self->sessions, &sender->node, hws_bytes (sender->key, sizeof sender->key));
+    hws_list_append (&self->senders, &sender->link);
+    if (self->state == HWS_SESSION_UP) {
+        ask_attach (self, now, sender);
+    } else {
+        await_broker (self, sender);
+    }
+}
+
+void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (self->state == HWS_SESSION_UP) {
+        ask_attach (self, now, sender);
+    } else if (sender->tx.state == HWS_TX_ATTACHING) {
+        end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT), self->error);
+    }
+}
+
+static void say_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    hws_control_t control = {.verb = HWS_VERB_CANCEL};
+    hws_cancel_t *const cancel = &control.as.cancel;
+    cancel->handle = sender->handle;
+    cancel->sender_id = sender->tx.sender_id;
+    snprintf (cancel->reason, sizeof cancel->reason, "%s", sender->cancel_reason);
+    snprintf (cancel->code, sizeof cancel->code, "%s", hws_cause_word (HWS_CAUSE_INTERRUPTED));
+    hws_session_ask (self, now, &sender->cancel, &control, HWS_REQUEST_RETRY_MS);
+}
+
+/*  Cancels a seat that nobody here uses.  */
+static void disown (hws_session_t *self, const hws_attach_ok_t *answer, const char *reason)
+{
+    hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
+    hws_cancel_t *const cancel = &control.as.cancel;
+    cancel->handle = answer->handle;
+    cancel->sender_id = answer->sender_id;
+    snprintf (cancel->reason, sizeof cancel->reason, "%s", reason);
+    snprintf (cancel->code, sizeof cancel->code, "%s", hws_cause_word (HWS_CAUSE_INTERRUPTED));
+    hws_session_say (self, &control);
+}
+
+static void attach_refused (hws_session_sender_t *sender, const hws_refusal_t *refusal)
+{
+    switch (sender->tx.state) {
+    case HWS_TX_ATTACHING:
+        end (sender, refusal->code, hws_error_word (refusal->code), refusal->reason);
+        break;
+    case HWS_TX_CANCELLING:
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
+             sender->cancel_reason);
+        break;
+    case HWS_TX_OPEN:
+    case HWS_TX_ENDING:
+        end (sender, HWS_ETRANSPORT, hws_cause_word (HWS_CAUSE_UNKNOWN), refusal->reason);
+        break;
+    case HWS_TX_ENDED:
+        break;
+    }
+}
+
+void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                  const hws_control_t *control)
+{
+    hws_session_settle (self, &sender->attach);
+    if (control->form != HWS_FORM_OK) {
+        attach_refused (sender, &control->as.refusal);
+        return;
+    }
+    const hws_attach_ok_t *const answer = &control->as.attach_ok;
+    if (answer->has_ended) {
+        end (sender, hws_tx_result_of (answer->ending), answer->code, answer->reason);
+        return;
+    }
+    if (sender->tx.state == HWS_TX_ATTACHING && answer->initial_credit == 0) {
+        static const char why[] = "the broker offers no window (initial_credit 0)";
+        disown (self, answer, why);
+        end (sender, HWS_EPROTOCOL, hws_cause_word (HWS_CAUSE_PROTOCOL), why);
+        return;
+    }
+    sender->handle = answer->handle;
+    sender->has_handle = true;
+    sender->interval_ms = answer->heartbeat_interval_ms;
+    hws_session_set_pulse (self);
+    hws_tx_set_batch_bytes (&sender->tx, self->batch_bytes);
+    hws_tx_attached (&sender->tx, answer);
+    sender->want_said = 0;
+    if (sender->tx.state == HWS_TX_ENDED) {
+        finish (sender);
+        return;
+    }
+    if (sender->tx.state == HWS_TX_CANCELLING) {
+        say_cancel (self, now, sender);
+    }
+    hws_session_changed (sender);
+    sender->notify (sender);
+}
+
+void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)
+{
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        const hws_session_sender_t *const sender =
+            hws_container_of (link, hws_session_sender_t, link);
+        if (sender->tx.sender_id == answer->sender_id
+            && hws_handle_equal (sender->handle, answer->handle)) {
+            return;
+        }
+    }
+    if (!answer->has_ended) {
+        disown (self, answer, "the attach was given up");
+    }
+}
+
+/*  ---- While it lives ---------------------------------------------------------------------- */
+
+bool hws_session_changed (hws_session_sender_t *sender)
+{
+    hws_session_t *const self = sender->session;
+    hws_tx_t *const tx = &sender->tx;
+    bool has_news = false;
+    if (!hws_link_is_in_list (&sender->ready_link) && hws_tx_has_runs (tx)) {
+        hws_list_append (&self->ready, &sender->ready_link);
+        has_news = true;
+    }
+    if (tx->want_bytes == 0) {
+        sender->want_said = 0;
+    } else if (tx->is_ready && tx->want_bytes != sender->want_said
+               && !hws_link_is_in_list (&sender->want_link)) {
+        hws_list_append (&self->wants, &sender->want_link);
+        has_news = true;
+    }
+    return has_news;
+}
+
+void hws_session_want_due (hws_session_sender_t *sender)
+{
+    sender->want_said = 0;
+    hws_session_changed (sender);
+}
+
+void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                         const char *reason)
+{
+    const hws_tx_state_t state = sender->tx.state;
+    if (state == HWS_TX_CANCELLING || !hws_tx_cancel (&sender->tx)) {
+        return;
+    }
+    snprintf (sender->cancel_reason, sizeof sender->cancel_reason, "%s", reason ? reason : "");
+    if (state == HWS_TX_ATTACHING) {
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
+             sender->cancel_reason);
+    } else if (self->state == HWS_SESSION_UP) {
+        say_cancel (self, now, sender);
+    }
+    sender->notify (sender);
+}
+
+void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control)
+{
+    hws_session_settle (sender->session, &sender->cancel);
+    const bool is_unsure =
+        control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EENDED;
+    if (is_unsure) {
+        return; /* its ending is under way: STREAM_CANCEL, or the grant of a clean end */
+    }
+    end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
+}
+
+void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (self->state == HWS_SESSION_UP) {
+        say_cancel (self, now, sender);
+    }
+}
+
+void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
+                                   const hws_stream_cancel_t *message)
+{
+    uint8_t key[8];
+    hws_put_u64 (key, message->session_id);
+    hws_map_node_t *const node = hws_map_find (&self->sessions, hws_bytes (key, sizeof key));
+    if (!node) {
+        return;
+    }
+    hws_session_sender_t *const sender = hws_container_of (node, hws_session_sender_t, node);
+    if (message->ending[0] != '\0') {
+        end (sender, hws_tx_result_of (message->ending), message->code, message->reason);
+        return;
+    }
+    /* unknown_stream is no ending: ask what became of it, if that is not asked yet. */
+    if (sender->tx.state != HWS_TX_ENDED && self->state == HWS_SESSION_UP
+        && !sender->attach.node.key.data) {
+        hws_tx_suspend (&sender->tx);
+        ask_attach (self, now, sender);
+    }
+}
+
+void hws_session_remove_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (sender->tx.state != HWS_TX_ENDED && sender->tx.sender_id != 0
+        && self->state == HWS_SESSION_UP) {
+        disown (self,
+                &(hws_attach_ok_t){.handle = sender->handle, .sender_id = sender->tx.sender_id},
+                sender->cancel_reason[0] ? sender->cancel_reason : "the sender was destroyed");
+    }
+    (void) now;
+    hws_session_settle (self, &sender->attach);
+    hws_session_settle (self, &sender->cancel);
+    hws_session_settle (self, &sender->want);
+    hws_list_remove (&sender->ready_link);
+    hws_list_remove (&sender->want_link);
+    hws_list_remove (&sender->link);
+    hws_map_remove (&self->sessions, &sender->node);
+    hws_tx_fini (&sender->tx);
+}
+
+/*  ---- Connections come and go --------------------------------------------------------------- */
+
+void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    hws_tx_suspend (&sender->tx);
+    hws_session_settle (self, &sender->attach);
+    hws_session_settle (self, &sender->cancel);
+    hws_session_settle (self, &sender->want);
+    hws_list_remove (&sender->ready_link);
+    hws_list_remove (&sender->want_link);
+    if (sender->tx.state == HWS_TX_ATTACHING) {
+        sender->asked_at = now < sender->asked_at ? sender->asked_at : now;
+        await_broker (self, sender);
+    }
+}
+
+void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (sender->tx.state != HWS_TX_ENDED) {
+        ask_attach (self, now, sender);
+    }
+}
+
+void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason)
+{
+    if (sender->tx.state == HWS_TX_CANCELLING) {
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
+             sender->cancel_reason);
+    } else if (sender->tx.state != HWS_TX_ATTACHING) {
+        end (sender, HWS_ETRANSPORT, hws_cause_word (cause), reason);
+    }
+}
+
+void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason)
+{
+    if (sender->tx.state == HWS_TX_ATTACHING) {
+        end (sender, code, hws_error_word (code), reason);
+    }
+}
