@@ -168,7 +168,7 @@ int hws_receiver_ack (hws_receiver_t *receiver);
 
 /*  A descriptor that is readable while hws_receiver_recv would not wait. It belongs
  *  to the receiver; poll it, never read it.  */
-int hws_receiver_fd (const hws_receiver_t *receiver);
+int hws_receiver_fd (hws_receiver_t *receiver);
 
 /*  Cancels one sender; its ending will be cancelled(requested) with the reason.
  *  Does not wait. `reason` may be null. Returns 0 or HWS_ENOT_FOUND for an id that
@@ -250,7 +250,7 @@ int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **re
 
 /*  A descriptor that becomes readable when the stream has ended, whoever ended it.
  *  It belongs to the sender; poll it, never read it.  */
-int hws_sender_fd (const hws_sender_t *sender);
+int hws_sender_fd (hws_sender_t *sender);
 
 /*  Records and payload bytes that the receiver has consumed; either may be null.  */
 void hws_sender_progress (hws_sender_t *sender, uint64_t *records, uint64_t *bytes);

@@ -56,7 +56,9 @@ static void block_free (hws_rx_block_t *block)
     for (uint32_t i = 0; i < block->count; i++) {
         free (block->entries[i].joined);
     }
-    hws_payload_release (block->payload);
+    if (block->payload) {
+        block->payload->release (block->payload);
+    }
     free (block->text);
     free (block);
 }
@@ -85,7 +87,8 @@ static void free_blocks (hws_rx_block_t *block)
 static hws_rx_entry_t *entry_add (hws_rx_t *self, hws_payload_t *payload, uint32_t runs_left)
 {
     hws_rx_block_t *block = self->current;
-    if (block && (block->count == block->room || block->payload != payload)) {
+    const bool is_other = block && payload && block->payload && block->payload != payload;
+    if (block && (block->count == block->room || is_other)) {
         hws_rx_flush (self);
         block = NULL;
     }
@@ -94,8 +97,11 @@ static hws_rx_entry_t *entry_add (hws_rx_t *self, hws_payload_t *payload, uint32
         if (!block) {
             return NULL;
         }
-        block->payload = payload ? hws_payload_hold (payload) : NULL;
         self->current = block;
+    }
+    if (payload && !block->payload) {
+        payload->hold (payload);
+        block->payload = payload;
     }
     hws_rx_entry_t *const entry = &block->entries[block->count++];
     *entry = (hws_rx_entry_t){.joined = NULL};
@@ -188,8 +194,8 @@ static int ask_cancel (hws_rx_stream_t *stream, const char *reason)
  *  behind a malformed run or in an anchor that the application has cancelled.  */
 static bool is_ending_void (const hws_rx_stream_t *stream)
 {
-    return stream->state == HWS_RX_STREAM_ENDED && stream->is_own_ending
-           && (stream->is_refused || stream->rx->state == HWS_RX_CLOSING);
+    return stream->state == HWS_RX_STREAM_ENDED && stream->is_own_ending &&
+           (stream->is_refused || stream->rx->state == HWS_RX_CLOSING);
 }
 
 /*  Whether the sender id was seen; it is now. Ids come nearly in order, so there is
@@ -455,11 +461,7 @@ void hws_rx_opened (hws_rx_t *self, hws_handle_t handle)
 
 bool hws_rx_cancel (hws_rx_t *self)
 {
-    if (!advance (self, HWS_RX_EVENT_CANCEL)) {
-        return false;
-    }
-    atomic_store (&self->is_discarding, true);
-    return true;
+    return advance (self, HWS_RX_EVENT_CANCEL);
 }
 
 /*  A block with one ending for every stream that has none for the application, and room
@@ -523,9 +525,8 @@ int hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
         return rc;
     }
     const char *const text = block->text + HWS_ENDING_HEADER_SIZE;
-    block->entries[block->count++] = (hws_rx_entry_t){.type = HWS_RX_CLOSED_ENTRY,
-                                                      .cause = cause,
-                                                      .body = hws_bytes_of_text (text)};
+    block->entries[block->count++] = (hws_rx_entry_t){
+        .type = HWS_RX_CLOSED_ENTRY, .cause = cause, .body = hws_bytes_of_text (text)};
     hws_rx_flush (self);
     queue_block (self, block);
     advance (self, HWS_RX_EVENT_CLOSED);
@@ -551,8 +552,8 @@ hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self)
     }
     for (hws_link_t *link = self->live.head; link; link = link->next) {
         hws_rx_stream_t *const stream = stream_of (link);
-        if (stream->is_cancel_due && !stream->is_cancel_said
-            && (stream->state == HWS_RX_STREAM_LIVE || is_ending_void (stream))) {
+        if (stream->is_cancel_due && !stream->is_cancel_said &&
+            (stream->state == HWS_RX_STREAM_LIVE || is_ending_void (stream))) {
             stream->is_cancel_said = true;
             return stream;
         }
@@ -590,7 +591,6 @@ void hws_rx_init (hws_rx_t *self, hws_map_t *streams)
     memset (self, 0, sizeof *self);
     self->state = HWS_RX_OPENING;
     self->streams = streams;
-    atomic_init (&self->is_discarding, false);
 }
 
 void hws_rx_fini (hws_rx_t *self)
@@ -782,9 +782,8 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
     hws_rx_stream_t *const stream = entry->stream;
     if (entry->type == HWS_RX_CLOSED_ENTRY) {
         copy_text (self, entry->body);
-        *event = (hws_event_t){.kind = HWS_EVENT_CLOSED,
-                               .cause = hws_cause_word (entry->cause),
-                               .reason = self->text};
+        *event = (hws_event_t){
+            .kind = HWS_EVENT_CLOSED, .cause = hws_cause_word (entry->cause), .reason = self->text};
         self->is_closed = true;
         return true;
     }
@@ -800,9 +799,8 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
         return true;
     }
     if (entry->type == HWS_RUN_ATTACHED) {
-        *event = (hws_event_t){.kind = HWS_EVENT_ATTACHED,
-                               .sender_id = stream->sender_id,
-                               .label = stream->label};
+        *event = (hws_event_t){
+            .kind = HWS_EVENT_ATTACHED, .sender_id = stream->sender_id, .label = stream->label};
         return true;
     }
     const uint8_t *const data = entry->body.size > 0 ? entry->body.data : (const uint8_t *) "";
@@ -822,8 +820,7 @@ static bool is_discarded (const hws_rx_reader_t *self, const hws_rx_entry_t *ent
     if (entry->type == HWS_RX_CLOSED_ENTRY || entry->is_broker_made) {
         return false;
     }
-    return entry->stream->is_broken
-           || atomic_load_explicit (&self->rx->is_discarding, memory_order_relaxed);
+    return entry->stream->is_broken || self->is_discarding;
 }
 
 bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event)
@@ -882,8 +879,8 @@ bool hws_rx_reader_publish (hws_rx_reader_t *self)
             refuse_stream (stream);
             has_news = true;
         }
-        if (stream->consumed_seq == stream->acked_seq
-            && stream->is_ending_consumed == stream->is_ended_acked) {
+        if (stream->consumed_seq == stream->acked_seq &&
+            stream->is_ending_consumed == stream->is_ended_acked) {
             continue;
         }
         has_news = true;

@@ -101,9 +101,9 @@ typedef struct {
     uint32_t count;          /* RECORDS: numbers */
     uint32_t skip;           /* RECORDS: the first so many were seen before */
     uint64_t first_seq;
-    uint8_t *joined;     /* a record of parts: its bytes, owned; else null */
-    uint64_t join_wire;  /*   and what its parts count */
-    hws_bytes_t body;    /* of the run, in the payload; or a text in the block */
+    uint8_t *joined;    /* a record of parts: its bytes, owned; else null */
+    uint64_t join_wire; /*   and what its parts count */
+    hws_bytes_t body;   /* of the run, in the payload; or a text in the block */
 } hws_rx_entry_t;
 
 enum { HWS_RX_CLOSED_ENTRY = 255 };
@@ -112,38 +112,37 @@ struct hws_rx {
     hws_rx_state_t state; /* written by advance () in rx.c only */
     hws_map_t *streams;   /* the client's, of all its anchors */
     hws_handle_t handle;
-    hws_list_t live;       /* streams not yet finished */
-    hws_list_t remembered; /* finished ones, oldest first */
-    hws_list_t acks;       /* streams with something to acknowledge */
+    hws_list_t live;                     /* streams not yet finished */
+    hws_list_t remembered;               /* finished ones, oldest first */
+    hws_list_t acks;                     /* streams with something to acknowledge */
     hws_range_t seen[HWS_RX_RANGES_MAX]; /* sender ids that came, in order */
     uint32_t seen_count;
-    bool has_gap;            /* a run ahead came: the anchor is to be opened again */
-    bool has_cancels;        /* some stream has is_cancel_due */
-    hws_rx_block_t *head;    /* queue for the reader */
+    bool has_gap;         /* a run ahead came: the anchor is to be opened again */
+    bool has_cancels;     /* some stream has is_cancel_due */
+    hws_rx_block_t *head; /* queue for the reader */
     hws_rx_block_t *tail;
     hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
-    atomic_bool is_discarding; /* CLOSING: the reader passes over all but broker-made endings */
-
-    int result; /* of the open, when it was refused: HWS_E… */
+    int result;              /* of the open, when it was refused: HWS_E… */
 };
 
 /*  The reading side. `pending` is the event that the application has in hand.  */
 typedef struct {
     hws_rx_t *rx;
-    hws_rx_block_t *block;  /* at hand, or null */
-    uint32_t entry;         /* of it, the one at hand */
-    bool is_in_run;         /* records of that entry are left */
-    uint32_t left;          /* so many */
-    uint64_t seq;           /* number of the next */
-    hws_cursor_t cursor;    /* there */
+    hws_rx_block_t *block;    /* at hand, or null */
+    uint32_t entry;           /* of it, the one at hand */
+    bool is_in_run;           /* records of that entry are left */
+    uint32_t left;            /* so many */
+    uint64_t seq;             /* number of the next */
+    hws_cursor_t cursor;      /* there */
     hws_rx_stream_t *pending; /* stream of the event in hand, or null */
-    uint64_t pending_seq;   /* consumed then */
-    uint64_t pending_bytes; /* counted then */
+    uint64_t pending_seq;     /* consumed then */
+    uint64_t pending_bytes;   /* counted then */
     bool is_pending_ending;
     hws_rx_stream_t *touched; /* streams with something consumed and not published */
-    uint64_t unpublished;   /* bytes consumed and not published, headers of records included */
-    bool is_closed;         /* the CLOSED event was shown */
-    hws_reason_t text;      /* the reason of the event in hand */
+    uint64_t unpublished;     /* bytes consumed and not published, headers of records included */
+    bool is_closed;           /* the CLOSED event was shown */
+    bool is_discarding;       /* all but broker-made endings and CLOSED is passed over */
+    hws_reason_t text;        /* the reason of the event in hand */
 } hws_rx_reader_t;
 
 /*  An anchor that is being opened; streams are entered into `streams`.  */
@@ -157,7 +156,8 @@ void hws_rx_fini (hws_rx_t *self);
 /*  OPEN was answered.  */
 void hws_rx_opened (hws_rx_t *self, hws_handle_t handle);
 
-/*  The application cancels the anchor. False when it is closed already.  */
+/*  The application cancels the anchor; its reader is told by hws_rx_reader_discard. False
+ *  when it is closed already.  */
 bool hws_rx_cancel (hws_rx_t *self);
 
 /*  The anchor is gone: streams that have no ending yet are dropped for that cause, then
@@ -211,6 +211,13 @@ void hws_rx_reader_settle (hws_rx_reader_t *self);
 /*  The next event of what was taken; the one before is consumed. True with one, false
  *  when more has to be taken. Views live until the next call.  */
 bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event);
+
+/*  The anchor was cancelled by the application: what is left, but for broker-made
+ *  endings and CLOSED, is not shown any more.  */
+static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
+{
+    self->is_discarding = true;
+}
 
 /*  Whether hws_rx_reader_next may have another without taking.  */
 static inline bool hws_rx_reader_has_more (const hws_rx_reader_t *self)

@@ -150,8 +150,8 @@ static void pulse (hws_session_t *self, hws_ms_t now)
         return;
     }
     const hws_ms_t half = half_interval (self);
-    if (now - hws_time_min (self->heard_at, self->sent_at) >= half
-        && now - self->pinged_at >= half) {
+    if (now - hws_time_min (self->heard_at, self->sent_at) >= half &&
+        now - self->pinged_at >= half) {
         hws_session_say (self, &(hws_control_t){.verb = HWS_VERB_PING, .form = HWS_FORM_REQUEST});
         self->pinged_at = now;
     }
@@ -226,8 +226,8 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     if (!advance (self, HWS_SESSION_EVENT_WELCOMED)) {
         return;
     }
-    const bool is_same = !self->was_up
-                         || (answer->broker_id == self->broker_id && answer->epoch == self->epoch);
+    const bool is_same =
+        !self->was_up || (answer->broker_id == self->broker_id && answer->epoch == self->epoch);
     hws_heap_clear (&self->timers, &self->give_up.timer);
     self->is_lost_since_up = false;
     self->was_up = true;
@@ -486,7 +486,8 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
     return has_something;
 }
 
-/*  ---- Birth and death ------------------------------------------------------------------------- */
+/*  ---- Birth and death -------------------------------------------------------------------------
+ */
 
 int hws_session_init (hws_session_t *self, const hws_session_options_t *options, hws_ms_t now)
 {

@@ -90,16 +90,16 @@ struct hws_session_sender {
 
     hws_tx_t tx;
     hws_session_t *session;
-    hws_link_t link;        /* in `senders` */
-    hws_link_t ready_link;  /* in `ready`: it may have runs */
-    hws_link_t want_link;   /* in `wants`: WINDOW is to be said */
-    hws_map_node_t node;    /* by `key` */
-    uint8_t key[8];         /* session id, as bytes of the map */
-    uint64_t session_id;    /* names the stream to the broker */
-    hws_ms_t asked_at;      /* ATTACH; or when the connection was lost since */
-    hws_ms_t wait_until;    /* asked_at + wait_ms */
-    uint64_t interval_ms;   /* the anchor's heartbeat interval; 0: not told yet */
-    uint64_t want_said;     /* what the last WINDOW asked for */
+    hws_link_t link;       /* in `senders` */
+    hws_link_t ready_link; /* in `ready`: it may have runs */
+    hws_link_t want_link;  /* in `wants`: WINDOW is to be said */
+    hws_map_node_t node;   /* by `key` */
+    uint8_t key[8];        /* session id, as bytes of the map */
+    uint64_t session_id;   /* names the stream to the broker */
+    hws_ms_t asked_at;     /* ATTACH; or when the connection was lost since */
+    hws_ms_t wait_until;   /* asked_at + wait_ms */
+    uint64_t interval_ms;  /* the anchor's heartbeat interval; 0: not told yet */
+    uint64_t want_said;    /* what the last WINDOW asked for */
     hws_reason_t cancel_reason;
     hws_request_t attach;
     hws_request_t cancel;
@@ -258,6 +258,6 @@ void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t
                          const char *reason);
 
 /*  Takes the sender out; a stream that lives is cancelled without waiting.  */
-void hws_session_remove_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_remove_sender (hws_session_sender_t *sender);
 
 #endif

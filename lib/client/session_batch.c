@@ -41,8 +41,8 @@ static hws_session_receiver_t *receiver_for (const hws_session_t *self, hws_hand
         hws_session_receiver_t *const receiver =
             hws_container_of (link, hws_session_receiver_t, link);
         const hws_rx_state_t state = receiver->rx.state;
-        if ((state == HWS_RX_OPEN || state == HWS_RX_CLOSING)
-            && (!is_told || hws_handle_equal (receiver->rx.handle, handle))) {
+        if ((state == HWS_RX_OPEN || state == HWS_RX_CLOSING) &&
+            (!is_told || hws_handle_equal (receiver->rx.handle, handle))) {
             return receiver;
         }
     }
@@ -140,7 +140,8 @@ void hws_session_batch (hws_session_t *self, hws_ms_t now, hws_bytes_t message,
 
 static uint32_t items_that_fit (size_t room, size_t item_size)
 {
-    const size_t count = room < HWS_BATCH_HEADER_SIZE ? 0 : (room - HWS_BATCH_HEADER_SIZE) / item_size;
+    const size_t count =
+        room < HWS_BATCH_HEADER_SIZE ? 0 : (room - HWS_BATCH_HEADER_SIZE) / item_size;
     return count < HWS_BATCH_ITEMS_MAX ? (uint32_t) count : HWS_BATCH_ITEMS_MAX;
 }
 
@@ -177,13 +178,12 @@ size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer
         if (!sender->tx.is_ready || sender->tx.want_bytes == 0) {
             continue;
         }
-        hws_window_put (at, &(hws_window_t){.stream = sender->session_id,
-                                            .want_bytes = sender->tx.want_bytes});
+        hws_window_put (
+            at, &(hws_window_t){.stream = sender->session_id, .want_bytes = sender->tx.want_bytes});
         at += HWS_WINDOW_SIZE;
         count++;
         sender->want_said = sender->tx.want_bytes;
-        hws_heap_set (&self->timers, &sender->want.timer,
-                      hws_time_after (now, HWS_WANT_RETRY_MS));
+        hws_heap_set (&self->timers, &sender->want.timer, hws_time_after (now, HWS_WANT_RETRY_MS));
     }
     if (count == 0) {
         return 0;

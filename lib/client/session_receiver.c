@@ -85,8 +85,8 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
 
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
-    if (self->state == HWS_SESSION_UP && !receiver->open.node.key.data
-        && receiver->rx.state != HWS_RX_CLOSED) {
+    if (self->state == HWS_SESSION_UP && !receiver->open.node.key.data &&
+        receiver->rx.state != HWS_RX_CLOSED) {
         self->stats.gaps++;
         ask_open (self, now, receiver);
     }
@@ -138,9 +138,8 @@ void hws_session_close_due (hws_session_t *self, hws_ms_t now, hws_session_recei
 void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *message)
 {
     hws_session_receiver_t *receiver = receiver_of (self->receivers.head);
-    while (receiver
-           && (receiver->rx.state == HWS_RX_OPENING
-               || !hws_handle_equal (receiver->rx.handle, message->handle))) {
+    while (receiver && (receiver->rx.state == HWS_RX_OPENING ||
+                        !hws_handle_equal (receiver->rx.handle, message->handle))) {
         receiver = receiver_of (receiver->link.next);
     }
     if (receiver) {
@@ -204,8 +203,7 @@ void hws_session_resume (hws_session_t *self, hws_ms_t now)
         }
     }
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_resume_sender (self, now,
-                                   hws_container_of (link, hws_session_sender_t, link));
+        hws_session_resume_sender (self, now, hws_container_of (link, hws_session_sender_t, link));
     }
 }
 
@@ -218,8 +216,7 @@ void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reaso
         }
     }
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_end_sender (hws_container_of (link, hws_session_sender_t, link), cause,
-                                reason);
+        hws_session_end_sender (hws_container_of (link, hws_session_sender_t, link), cause, reason);
     }
 }
 

@@ -117,8 +117,7 @@ static void attach_refused (hws_session_sender_t *sender, const hws_refusal_t *r
         end (sender, refusal->code, hws_error_word (refusal->code), refusal->reason);
         break;
     case HWS_TX_CANCELLING:
-        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
-             sender->cancel_reason);
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
         break;
     case HWS_TX_OPEN:
     case HWS_TX_ENDING:
@@ -171,8 +170,8 @@ void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         const hws_session_sender_t *const sender =
             hws_container_of (link, hws_session_sender_t, link);
-        if (sender->tx.sender_id == answer->sender_id
-            && hws_handle_equal (sender->handle, answer->handle)) {
+        if (sender->tx.sender_id == answer->sender_id &&
+            hws_handle_equal (sender->handle, answer->handle)) {
             return;
         }
     }
@@ -194,8 +193,8 @@ bool hws_session_changed (hws_session_sender_t *sender)
     }
     if (tx->want_bytes == 0) {
         sender->want_said = 0;
-    } else if (tx->is_ready && tx->want_bytes != sender->want_said
-               && !hws_link_is_in_list (&sender->want_link)) {
+    } else if (tx->is_ready && tx->want_bytes != sender->want_said &&
+               !hws_link_is_in_list (&sender->want_link)) {
         hws_list_append (&self->wants, &sender->want_link);
         has_news = true;
     }
@@ -217,8 +216,7 @@ void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     }
     snprintf (sender->cancel_reason, sizeof sender->cancel_reason, "%s", reason ? reason : "");
     if (state == HWS_TX_ATTACHING) {
-        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
-             sender->cancel_reason);
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
     } else if (self->state == HWS_SESSION_UP) {
         say_cancel (self, now, sender);
     }
@@ -228,8 +226,7 @@ void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t
 void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control)
 {
     hws_session_settle (sender->session, &sender->cancel);
-    const bool is_unsure =
-        control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EENDED;
+    const bool is_unsure = control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EENDED;
     if (is_unsure) {
         return; /* its ending is under way: STREAM_CANCEL, or the grant of a clean end */
     }
@@ -258,22 +255,22 @@ void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
         return;
     }
     /* unknown_stream is no ending: ask what became of it, if that is not asked yet. */
-    if (sender->tx.state != HWS_TX_ENDED && self->state == HWS_SESSION_UP
-        && !sender->attach.node.key.data) {
+    if (sender->tx.state != HWS_TX_ENDED && self->state == HWS_SESSION_UP &&
+        !sender->attach.node.key.data) {
         hws_tx_suspend (&sender->tx);
         ask_attach (self, now, sender);
     }
 }
 
-void hws_session_remove_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+void hws_session_remove_sender (hws_session_sender_t *sender)
 {
-    if (sender->tx.state != HWS_TX_ENDED && sender->tx.sender_id != 0
-        && self->state == HWS_SESSION_UP) {
+    hws_session_t *const self = sender->session;
+    if (sender->tx.state != HWS_TX_ENDED && sender->tx.sender_id != 0 &&
+        self->state == HWS_SESSION_UP) {
         disown (self,
                 &(hws_attach_ok_t){.handle = sender->handle, .sender_id = sender->tx.sender_id},
                 sender->cancel_reason[0] ? sender->cancel_reason : "the sender was destroyed");
     }
-    (void) now;
     hws_session_settle (self, &sender->attach);
     hws_session_settle (self, &sender->cancel);
     hws_session_settle (self, &sender->want);
@@ -310,8 +307,7 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason)
 {
     if (sender->tx.state == HWS_TX_CANCELLING) {
-        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
-             sender->cancel_reason);
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
     } else if (sender->tx.state != HWS_TX_ATTACHING) {
         end (sender, HWS_ETRANSPORT, hws_cause_word (cause), reason);
     }

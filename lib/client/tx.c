@@ -204,8 +204,8 @@ static int refusal (const hws_tx_t *self)
  *  record larger than the whole window is asked for once nothing is before it.  */
 static int admit (hws_tx_t *self, uint64_t count, uint64_t size)
 {
-    if (self->end_seq <= self->limit_seq && count <= self->limit_seq - self->end_seq
-        && self->end_bytes <= self->limit_bytes && size <= self->limit_bytes - self->end_bytes) {
+    if (self->end_seq <= self->limit_seq && count <= self->limit_seq - self->end_seq &&
+        self->end_bytes <= self->limit_bytes && size <= self->limit_bytes - self->end_bytes) {
         self->want_bytes = 0;
         return 0;
     }
@@ -400,13 +400,13 @@ int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size)
 int hws_tx_detach (hws_tx_t *self)
 {
     if (self->state != HWS_TX_OPEN) {
-        return self->state == HWS_TX_ENDING ? 0 : self->state == HWS_TX_ENDED ? self->result
-                                                                              : refusal (self);
+        return self->state == HWS_TX_ENDING  ? 0
+               : self->state == HWS_TX_ENDED ? self->result
+                                             : refusal (self);
     }
     self->is_reserved = false;
     self->want_bytes = 0;
-    hws_tx_segment_t *const segment =
-        segment_new (self, HWS_RUN_DETACHED, HWS_ENDING_HEADER_SIZE);
+    hws_tx_segment_t *const segment = segment_new (self, HWS_RUN_DETACHED, HWS_ENDING_HEADER_SIZE);
     if (!segment) {
         return HWS_ENO_MEMORY;
     }
@@ -449,9 +449,8 @@ static void acknowledge (hws_tx_t *self, uint64_t seq)
         const uint64_t end_bytes = segment->first_bytes + segment->size;
         const uint64_t to_seq = seq < end_seq ? seq : end_seq;
         const uint64_t to_bytes =
-            segment->first_bytes
-            + offset_of (self, segment, to_seq, self->acked_seq,
-                         self->acked_bytes - segment->first_bytes);
+            segment->first_bytes + offset_of (self, segment, to_seq, self->acked_seq,
+                                              self->acked_bytes - segment->first_bytes);
         count_acked (self, segment, to_seq - self->acked_seq, to_bytes - self->acked_bytes,
                      to_seq == end_seq);
         if (segment->is_in_ring) {
@@ -473,8 +472,8 @@ static void acknowledge (hws_tx_t *self, uint64_t seq)
         hws_list_remove (&segment->link);
         free (segment);
     }
-    if (self->acked_seq == self->end_seq
-        && self->has_ending && advance (self, HWS_TX_EVENT_END_ACKED)) {
+    if (self->acked_seq == self->end_seq && self->has_ending &&
+        advance (self, HWS_TX_EVENT_END_ACKED)) {
         self->is_ready = false;
     }
 }
@@ -552,8 +551,8 @@ void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant)
         acknowledge (self, grant->acked_seq);
     }
     raise_limits (self, grant->limit_seq, grant->limit_bytes);
-    if ((grant->flags & HWS_GRANT_REWIND) && grant->next_seq >= self->acked_seq
-        && grant->next_seq <= self->sent_seq) {
+    if ((grant->flags & HWS_GRANT_REWIND) && grant->next_seq >= self->acked_seq &&
+        grant->next_seq <= self->sent_seq) {
         rewind_to (self, grant->next_seq);
     }
 }
@@ -666,8 +665,7 @@ size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, u
 
 void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes)
 {
-    const uint64_t overhead =
-        HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE + HWS_RECORD_HEADER_SIZE;
+    const uint64_t overhead = HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE + HWS_RECORD_HEADER_SIZE;
     self->part_bytes = batch_bytes > overhead ? (size_t) (batch_bytes - overhead) : 1;
 }
 

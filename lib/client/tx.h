@@ -141,8 +141,8 @@ int hws_tx_result_of (const char *ending);
 /*  Whether hws_tx_take has something.  */
 static inline bool hws_tx_has_runs (const hws_tx_t *self)
 {
-    return self->is_ready && self->next_seq < self->end_seq
-           && self->state != HWS_TX_CANCELLING && self->state != HWS_TX_ENDED;
+    return self->is_ready && self->next_seq < self->end_seq && self->state != HWS_TX_CANCELLING &&
+           self->state != HWS_TX_ENDED;
 }
 
 /*  Writes runs into `room` bytes at `at`, at most `runs_max`, and counts them in

@@ -1,0 +1,527 @@
+#include "client/client_io.h"
+
+#include "base/assert.h"
+#include "client/payload_io.h"
+#include "io/clock_io.h"
+#include "io/random_io.h"
+#include "io/wake_io.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MESSAGES_PER_TURN = 64, /* read, and sent, before the other side has its turn */
+    BLOCKED_POLL_MS = 100,  /* a full socket is looked at again at the latest then */
+    GOODBYE_MS = 1000,      /* for the answer to BYE */
+    COPIED_MAX = 32 * 1024, /* a larger batch leaves in the very buffer it was made in */
+    CONNECT_MS = 5000,
+    GIVE_UP_MS = 60000
+};
+
+/*  ---- Forks -------------------------------------------------------------------------- */
+
+static atomic_uint s_forks;
+static pthread_once_t s_forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork (void)
+{
+    atomic_fetch_add (&s_forks, 1);
+}
+
+static void watch_forks (void)
+{
+    pthread_atfork (NULL, NULL, count_fork);
+}
+
+bool hws_client_is_ours (const hws_client_t *self)
+{
+    return self->forks == atomic_load_explicit (&s_forks, memory_order_relaxed);
+}
+
+/*  ---- Lock and waits -------------------------------------------------------------------- */
+
+void hws_client_lock (hws_client_t *self)
+{
+    const int rc = pthread_mutex_lock (&self->lock);
+    hws_assert (rc == 0);
+}
+
+void hws_client_unlock (hws_client_t *self, bool has_work)
+{
+    const bool is_wake_due = has_work && self->is_asleep;
+    if (is_wake_due) {
+        self->is_asleep = false;
+    }
+    pthread_mutex_unlock (&self->lock);
+    if (is_wake_due) {
+        hws_wake_set (self->wake);
+    }
+}
+
+hws_deadline_t hws_deadline_after (int64_t timeout_ms)
+{
+    hws_deadline_t deadline = {.is_forever = timeout_ms < 0, .is_now = timeout_ms == 0};
+    if (timeout_ms > 0) {
+        const int64_t longest = INT64_MAX / 4000;
+        const int64_t ms = timeout_ms < longest ? timeout_ms : longest;
+        clock_gettime (CLOCK_MONOTONIC, &deadline.at);
+        deadline.at.tv_sec += (time_t) (ms / 1000);
+        deadline.at.tv_nsec += (long) (ms % 1000) * 1000000;
+        if (deadline.at.tv_nsec >= 1000000000) {
+            deadline.at.tv_nsec -= 1000000000;
+            deadline.at.tv_sec++;
+        }
+    }
+    return deadline;
+}
+
+int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_deadline_t *deadline)
+{
+    if (deadline->is_now) {
+        return HWS_EWOULD_BLOCK;
+    }
+    if (deadline->is_forever) {
+        pthread_cond_wait (cond, &self->lock);
+        return 0;
+    }
+    const int rc = pthread_cond_timedwait (cond, &self->lock, &deadline->at);
+    return rc == ETIMEDOUT ? HWS_ETIMEOUT : 0;
+}
+
+int hws_cond_init (pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init (&attributes)) {
+        return HWS_ENO_MEMORY;
+    }
+    pthread_condattr_setclock (&attributes, CLOCK_MONOTONIC);
+    const int rc = pthread_cond_init (cond, &attributes);
+    pthread_condattr_destroy (&attributes);
+    return rc ? HWS_ENO_MEMORY : 0;
+}
+
+/*  ---- The thread: the connection ------------------------------------------------------------ */
+
+static void drop_unsent (hws_client_t *self)
+{
+    if (self->has_unsent) {
+        zmq_msg_close (&self->unsent);
+        self->has_unsent = false;
+    }
+}
+
+static void close_connection (hws_client_t *self)
+{
+    drop_unsent (self);
+    hws_dealer_close (&self->dealer);
+}
+
+/*  Tells the session that the connection is gone, with a sentence.  */
+static void report_lost (hws_client_t *self, bool was_connected)
+{
+    const bool is_next = !self->is_welcome && self->next_address < self->addresses.count;
+    char why[HWS_ENDPOINT_SIZE_MAX + 64];
+    snprintf (why, sizeof why, was_connected ? "the connection to %s ended" : "no broker at %s",
+              self->endpoint);
+    hws_client_lock (self);
+    hws_session_lost (&self->session, hws_clock_ms (), why, is_next);
+    hws_client_unlock (self, false);
+}
+
+/*  Connects to the next address of the endpoint; after the last one the name is looked up
+ *  again.  */
+static void open_connection (hws_client_t *self)
+{
+    close_connection (self);
+    if (self->is_welcome || self->next_address >= self->addresses.count) {
+        self->next_address = 0;
+        self->addresses.count = 0;
+        hws_resolve (self->endpoint, &self->addresses);
+    }
+    self->is_welcome = false;
+    if (self->addresses.count == 0 ||
+        hws_dealer_connect (&self->dealer, self->context,
+                            self->addresses.address[self->next_address++])) {
+        report_lost (self, false);
+    }
+}
+
+/*  ---- The thread: out ------------------------------------------------------------------------ */
+
+static void free_buffer (void *data, void *hint)
+{
+    (void) hint;
+    free (data);
+}
+
+/*  Makes a message of what the session yielded. A large batch takes the buffer along.  */
+static int message_of (hws_client_t *self, const hws_out_t *out, zmq_msg_t *message)
+{
+    const bool is_control = out->kind == HWS_OUT_CONTROL;
+    if (is_control || out->size <= COPIED_MAX) {
+        if (zmq_msg_init_size (message, out->size)) {
+            return HWS_ENO_MEMORY;
+        }
+        memcpy (zmq_msg_data (message), is_control ? out->data : self->buffer, out->size);
+        return 0;
+    }
+    if (zmq_msg_init_data (message, self->buffer, out->size, free_buffer, NULL)) {
+        return HWS_ENO_MEMORY;
+    }
+    self->buffer = NULL;
+    self->buffer_size = 0;
+    return 0;
+}
+
+/*  Sends what is in `unsent`. False when the socket does not take it now.  */
+static bool send_unsent (hws_client_t *self)
+{
+    if (!self->has_unsent) {
+        return true;
+    }
+    const int rc = self->unsent_verb
+                       ? hws_dealer_send_control (&self->dealer, self->unsent_verb, &self->unsent)
+                       : hws_dealer_send (&self->dealer, &self->unsent);
+    if (rc == HWS_EWOULD_BLOCK) {
+        return false;
+    }
+    drop_unsent (self); /* after a success the message is empty */
+    if (rc) {
+        report_lost (self, true);
+    }
+    return true;
+}
+
+static void do_out (hws_client_t *self, hws_out_t *out)
+{
+    switch (out->kind) {
+    case HWS_OUT_CONNECT:
+        open_connection (self);
+        break;
+    case HWS_OUT_DISCONNECT:
+        close_connection (self);
+        break;
+    case HWS_OUT_CONTROL:
+    case HWS_OUT_BATCH:
+        if (hws_dealer_is_open (&self->dealer) && message_of (self, out, &self->unsent) == 0) {
+            self->has_unsent = true;
+            self->unsent_verb = out->verb;
+        }
+        free (out->data);
+        break;
+    case HWS_OUT_NONE:
+        break;
+    }
+}
+
+/*  The buffer for the next batch: as large as the broker takes.  */
+static bool has_buffer (hws_client_t *self, size_t size)
+{
+    if (self->buffer_size < size) {
+        free (self->buffer);
+        self->buffer = malloc (size);
+        self->buffer_size = self->buffer ? size : 0;
+    }
+    return self->buffer != NULL;
+}
+
+typedef enum { IDLE, BLOCKED, BUSY } turn_t;
+
+/*  Sends what there is, up to the turn's share. IDLE: there was nothing more, and whoever
+ *  queues something from now on wakes the thread.  */
+static turn_t send_turn (hws_client_t *self)
+{
+    size_t batch_bytes = HWS_BATCH_BYTES_DEFAULT;
+    for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+        if (!send_unsent (self)) {
+            return BLOCKED;
+        }
+        if (!has_buffer (self, batch_bytes)) {
+            return BLOCKED;
+        }
+        hws_out_t out = {.kind = HWS_OUT_NONE};
+        hws_client_lock (self);
+        batch_bytes = hws_session_batch_bytes (&self->session);
+        const bool has_room = batch_bytes <= self->buffer_size;
+        const bool has_out = has_room && hws_session_pop (&self->session, hws_clock_ms (),
+                                                          self->buffer, self->buffer_size, &out);
+        self->is_asleep = has_room && !has_out;
+        if (self->session.state == HWS_SESSION_GONE) {
+            pthread_cond_broadcast (&self->gone);
+        }
+        hws_client_unlock (self, false);
+        if (has_room && !has_out) {
+            return IDLE;
+        }
+        do_out (self, &out);
+    }
+    return BUSY;
+}
+
+/*  ---- The thread: in ---------------------------------------------------------------------------
+ */
+
+static void take_message (hws_client_t *self, zmq_msg_t frames[2], int count)
+{
+    const hws_bytes_t first = hws_bytes (zmq_msg_data (&frames[0]), zmq_msg_size (&frames[0]));
+    if (count == 2) {
+        const hws_bytes_t json = hws_bytes (zmq_msg_data (&frames[1]), zmq_msg_size (&frames[1]));
+        hws_client_lock (self);
+        hws_session_control (&self->session, hws_clock_ms (), first, json);
+        hws_client_unlock (self, false);
+        return;
+    }
+    if (count != 1) {
+        return;
+    }
+    hws_bytes_t bytes;
+    hws_payload_t *const payload = hws_payload_of (&frames[0], &bytes);
+    if (!payload) {
+        return; /* as if it had been lost: what is missing shows as a gap */
+    }
+    zmq_msg_init (&frames[0]);
+    hws_client_lock (self);
+    hws_session_batch (&self->session, hws_clock_ms (), bytes, payload);
+    hws_client_unlock (self, false);
+    payload->release (payload);
+}
+
+/*  Reads what has come, up to the turn's share.  */
+static turn_t read_turn (hws_client_t *self)
+{
+    for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+        zmq_msg_t frames[2];
+        zmq_msg_init (&frames[0]);
+        zmq_msg_init (&frames[1]);
+        const int count = hws_dealer_recv (&self->dealer, frames);
+        if (count > 0) {
+            self->is_welcome = true;
+            take_message (self, frames, count);
+        }
+        zmq_msg_close (&frames[0]);
+        zmq_msg_close (&frames[1]);
+        if (count == 0) {
+            return IDLE;
+        }
+    }
+    return BUSY;
+}
+
+static void check_connection (hws_client_t *self)
+{
+    bool was_connected = false;
+    if (hws_dealer_is_open (&self->dealer) && hws_dealer_is_lost (&self->dealer, &was_connected)) {
+        read_turn (self); /* what it said last */
+        report_lost (self, was_connected);
+    }
+}
+
+/*  ---- The thread: its turns
+ * ----------------------------------------------------------------------- */
+
+static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
+{
+    struct pollfd polled[3] = {{.fd = self->wake, .events = POLLIN}};
+    nfds_t count = 1;
+    if (hws_dealer_is_open (&self->dealer)) {
+        polled[count++] = (struct pollfd){.fd = hws_dealer_fd (&self->dealer), .events = POLLIN};
+        polled[count++] =
+            (struct pollfd){.fd = hws_dealer_monitor_fd (&self->dealer), .events = POLLIN};
+        const int events = hws_dealer_events (&self->dealer);
+        if ((events & ZMQ_POLLIN) || (is_blocked && (events & ZMQ_POLLOUT))) {
+            return;
+        }
+    }
+    hws_ms_t wait_ms = wake_at == HWS_NEVER ? -1 : hws_time_until (hws_clock_ms (), wake_at);
+    if (is_blocked && (wait_ms < 0 || wait_ms > BLOCKED_POLL_MS)) {
+        wait_ms = BLOCKED_POLL_MS;
+    }
+    wait_ms = wait_ms > 60000 ? 60000 : wait_ms;
+    if (poll (polled, count, (int) wait_ms) > 0 && (polled[0].revents & POLLIN)) {
+        hws_wake_clear (self->wake);
+    }
+}
+
+static void *run (void *argument)
+{
+    hws_client_t *const self = argument;
+    bool is_stopping = false;
+    while (!is_stopping) {
+        const bool is_reading = hws_dealer_is_open (&self->dealer) && read_turn (self) == BUSY;
+        check_connection (self);
+        hws_client_lock (self);
+        hws_session_expire (&self->session, hws_clock_ms ());
+        hws_client_unlock (self, false);
+        const turn_t sent = send_turn (self);
+
+        hws_client_lock (self);
+        is_stopping = self->is_stopping;
+        const bool is_idle = sent == BLOCKED || (sent == IDLE && self->is_asleep);
+        const hws_ms_t wake_at = hws_session_wake_at (&self->session);
+        hws_client_unlock (self, false);
+        if (!is_reading && is_idle && !is_stopping) {
+            sleep_until (self, wake_at, sent == BLOCKED);
+        }
+    }
+    close_connection (self);
+    return NULL;
+}
+
+/*  ---- Public
+ * --------------------------------------------------------------------------------------- */
+
+const char *hws_version (void)
+{
+    return HWS_VERSION;
+}
+
+void hws_client_options_init (hws_client_options_t *options)
+{
+    *options = (hws_client_options_t){.connect_ms = CONNECT_MS, .give_up_ms = GIVE_UP_MS};
+}
+
+/*  The thread takes no signals: they are the program's.  */
+static int start_thread (hws_client_t *self)
+{
+    sigset_t all, before;
+    sigfillset (&all);
+    if (pthread_sigmask (SIG_SETMASK, &all, &before)) {
+        return HWS_ESYSTEM;
+    }
+    self->context = zmq_ctx_new (); /* its threads start with the first socket, in `run` */
+    int rc = self->context ? 0 : HWS_ESYSTEM;
+    if (!rc && pthread_create (&self->thread, NULL, run, self)) {
+        rc = HWS_ESYSTEM;
+    }
+    pthread_sigmask (SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+static int session_of (hws_client_t *self, const hws_client_options_t *options)
+{
+    struct {
+        hws_id_t client_id;
+        uint64_t seed;
+        hws_hash_key_t hash_key;
+    } random;
+    if (hws_random_fill (&random, sizeof random)) {
+        return HWS_ESYSTEM;
+    }
+    hws_session_options_t session = {.client_id = random.client_id,
+                                     .seed = random.seed,
+                                     .hash_key = random.hash_key,
+                                     .connect_ms = options->connect_ms,
+                                     .give_up_ms = options->give_up_ms};
+    snprintf (session.name, sizeof session.name, "%s", options->name ? options->name : "hawser");
+    return hws_session_init (&self->session, &session, hws_clock_ms ());
+}
+
+int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
+{
+    hws_client_options_t defaults;
+    hws_client_options_init (&defaults);
+    options = options ? options : &defaults;
+    const char *const endpoint = options->endpoint ? options->endpoint : HWS_DEFAULT_ENDPOINT;
+    if (!hws_endpoint_is_valid (endpoint) ||
+        (options->name && !hws_name_is_valid (hws_bytes_of_text (options->name)))) {
+        return HWS_EINVALID;
+    }
+    pthread_once (&s_forks_once, watch_forks);
+    hws_client_t *self = calloc (1, sizeof *self);
+    if (!self) {
+        return HWS_ENO_MEMORY;
+    }
+    self->forks = atomic_load (&s_forks);
+    snprintf (self->endpoint, sizeof self->endpoint, "%s", endpoint);
+    self->wake = -1;
+    pthread_mutex_init (&self->lock, NULL);
+    int rc = hws_cond_init (&self->gone);
+    if (rc) {
+        goto no_cond;
+    }
+    rc = session_of (self, options);
+    if (rc) {
+        goto no_session;
+    }
+    self->wake = hws_wake_new ();
+    rc = self->wake < 0 ? HWS_ESYSTEM : start_thread (self);
+    if (rc) {
+        goto no_thread;
+    }
+    *client = self;
+    return 0;
+
+no_thread:
+    if (self->context) {
+        zmq_ctx_term (self->context);
+    }
+    if (self->wake >= 0) {
+        close (self->wake);
+    }
+    hws_session_fini (&self->session);
+no_session:
+    pthread_cond_destroy (&self->gone);
+no_cond:
+    pthread_mutex_destroy (&self->lock);
+    free (self);
+    return rc;
+}
+
+/*  Says BYE and waits for its answer; closing is not delivery.  */
+static void say_goodbye (hws_client_t *self)
+{
+    const hws_deadline_t deadline = hws_deadline_after (GOODBYE_MS);
+    hws_client_lock (self);
+    hws_session_leave (&self->session, hws_clock_ms ());
+    hws_client_unlock (self, true);
+    hws_client_lock (self);
+    while (self->session.state != HWS_SESSION_GONE &&
+           hws_client_wait (self, &self->gone, &deadline) == 0) {
+    }
+    self->is_stopping = true;
+    hws_client_unlock (self, true);
+    hws_wake_set (self->wake);
+}
+
+void hws_client_destroy (hws_client_t **client)
+{
+    hws_client_t *const self = *client;
+    if (!self) {
+        return;
+    }
+    *client = NULL;
+    if (!hws_client_is_ours (self)) {
+        free (self); /* the thread, the lock and the sockets are the parent's */
+        return;
+    }
+    say_goodbye (self);
+    pthread_join (self->thread, NULL);
+    while (zmq_ctx_term (self->context) && zmq_errno () == EINTR) {
+    }
+    hws_session_fini (&self->session);
+    close (self->wake);
+    free (self->buffer);
+    pthread_cond_destroy (&self->gone);
+    pthread_mutex_destroy (&self->lock);
+    free (self);
+}
+
+void hws_client_error (hws_client_t *client, char *text, size_t size)
+{
+    if (size == 0) {
+        return;
+    }
+    if (!hws_client_is_ours (client)) {
+        snprintf (text, size, "%s", hws_strerror (HWS_EWRONG_PROCESS));
+        return;
+    }
+    hws_client_lock (client);
+    snprintf (text, size, "%s", client->session.error);
+    hws_client_unlock (client, false);
+}

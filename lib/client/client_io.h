@@ -1,0 +1,67 @@
+/*  The client behind hawser.h: a session, its lock, and the thread that runs it.
+ *
+ *  One lock guards the session with all its streams. The thread reads and writes the
+ *  socket outside of it and takes it for each message; a program's thread takes it to append
+ *  a record, or to fetch all queued events at once. While the thread is at work nobody has
+ *  to wake it: it takes whatever is queued before it sleeps, so batches form under load
+ *  and a lone record leaves at once.
+ *
+ *  Shared by client_io.c, sender_io.c and receiver_io.c; nobody else includes this.
+ */
+#ifndef HWS_CLIENT_IO_H
+#define HWS_CLIENT_IO_H
+
+#include "client/session.h"
+#include "hawser.h"
+#include "io/dealer_io.h"
+#include "io/resolve_io.h"
+
+#include <pthread.h>
+
+struct hws_client {
+    pthread_mutex_t lock; /* of session, is_asleep, is_stopping, gone */
+    pthread_cond_t gone;  /* the session is GONE */
+    hws_session_t session;
+    bool is_asleep;   /* the thread waits, or is about to: it has to be woken */
+    bool is_stopping; /* the thread is to end */
+    int wake;         /* descriptor that wakes it */
+    unsigned forks;   /* of the process, when the client was made */
+    hws_endpoint_t endpoint;
+
+    /* the thread's own */
+    pthread_t thread;
+    void *context; /* of libzmq */
+    hws_dealer_t dealer;
+    hws_addresses_t addresses; /* behind the endpoint, as last looked up */
+    uint32_t next_address;     /* to try */
+    bool is_welcome;           /* something has been read on this connection */
+    uint8_t *buffer;           /* a batch is made here */
+    size_t buffer_size;
+    const char *unsent_verb; /* of the message that the socket did not take yet, or null */
+    bool has_unsent;
+    zmq_msg_t unsent;
+};
+
+/*  Whether the process is the one that made the client.  */
+bool hws_client_is_ours (const hws_client_t *self);
+
+/*  Lock; and unlock, waking the thread if there is work for it.  */
+void hws_client_lock (hws_client_t *self);
+void hws_client_unlock (hws_client_t *self, bool has_work);
+
+/*  The end of a wait of `timeout_ms` that begins now.  */
+typedef struct {
+    bool is_forever;
+    bool is_now;
+    struct timespec at;
+} hws_deadline_t;
+
+hws_deadline_t hws_deadline_after (int64_t timeout_ms);
+
+/*  Waits, under the lock. Returns 0 (look again), HWS_ETIMEOUT, HWS_EWOULD_BLOCK.  */
+int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_deadline_t *deadline);
+
+/*  A condition on the monotonic clock. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_cond_init (pthread_cond_t *cond);
+
+#endif

@@ -1,0 +1,383 @@
+#include "client/client_io.h"
+
+#include "io/clock_io.h"
+#include "io/wake_io.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/*  When what was consumed is published although there is more to read.  */
+enum { PUBLISH_BYTES = 64 * 1024, PUBLISH_MS = 10, CLOSE_MS = 1000 };
+
+struct hws_receiver {
+    hws_session_receiver_t core; /* first: the session's callbacks get its address */
+    hws_client_t *client;
+    char handle[HWS_HANDLE_TEXT_SIZE];
+    bool manual_ack;
+    pthread_cond_t changed; /* an event came, or the anchor's state changed */
+    unsigned waiting;       /* threads that wait for that */
+    atomic_int ready;       /* descriptor, readable while there are events; -1: nobody asked */
+    atomic_bool is_closing; /* the program has cancelled the anchor */
+
+    /* of the thread that receives */
+    atomic_bool is_busy; /* there is one */
+    hws_rx_reader_t reader;
+    int64_t published_at; /* on the coarse clock */
+};
+
+static void notified (hws_session_receiver_t *core)
+{
+    hws_receiver_t *const self = hws_container_of (core, hws_receiver_t, core);
+    if (self->waiting > 0) {
+        pthread_cond_broadcast (&self->changed);
+    }
+    const int ready = atomic_load_explicit (&self->ready, memory_order_relaxed);
+    if (ready >= 0 && hws_rx_has_events (&core->rx)) {
+        hws_wake_set (ready);
+    }
+}
+
+static int wait_changed (hws_receiver_t *self, const hws_deadline_t *deadline)
+{
+    self->waiting++;
+    const int rc = hws_client_wait (self->client, &self->changed, deadline);
+    self->waiting--;
+    return rc;
+}
+
+static bool enter (hws_receiver_t *self)
+{
+    return !atomic_exchange_explicit (&self->is_busy, true, memory_order_acquire);
+}
+
+static void leave (hws_receiver_t *self)
+{
+    atomic_store_explicit (&self->is_busy, false, memory_order_release);
+}
+
+/*  ---- Opening -------------------------------------------------------------------------- */
+
+void hws_receiver_options_init (hws_receiver_options_t *options)
+{
+    *options = (hws_receiver_options_t){.heartbeat_interval_ms = HWS_DEFAULT,
+                                        .reconnect_grace_ms = HWS_DEFAULT,
+                                        .unattached_timeout_ms = HWS_DEFAULT,
+                                        .orphan_ttl_ms = HWS_DEFAULT,
+                                        .max_senders = HWS_DEFAULT,
+                                        .buffer_bytes = HWS_DEFAULT,
+                                        .wait_ms = HWS_FOREVER,
+                                        .manual_ack = false};
+}
+
+/*  An option as the protocol has it. False for one that has no such value.  */
+static bool take_number (int64_t option, bool may_be_null, hws_optional_t *number)
+{
+    if (option == HWS_DEFAULT) {
+        number->state = HWS_ABSENT;
+        return true;
+    }
+    if (option == HWS_FOREVER && may_be_null) {
+        number->state = HWS_NULL;
+        return true;
+    }
+    if (option < 0) {
+        return false;
+    }
+    *number = (hws_optional_t){.state = HWS_VALUE, .value = (uint64_t) option};
+    return true;
+}
+
+static int take_options (hws_open_t *open, const char *name, const hws_receiver_options_t *options)
+{
+    if (name) {
+        if (!hws_name_is_valid (hws_bytes_of_text (name))) {
+            return HWS_EINVALID;
+        }
+        snprintf (open->name, sizeof open->name, "%s", name);
+    }
+    open->kind = HWS_KIND_MPSC;
+    const bool is_valid =
+        take_number (options->heartbeat_interval_ms, false, &open->heartbeat_interval_ms) &&
+        take_number (options->reconnect_grace_ms, false, &open->reconnect_grace_ms) &&
+        take_number (options->unattached_timeout_ms, true, &open->unattached_timeout_ms) &&
+        take_number (options->orphan_ttl_ms, false, &open->orphan_ttl_ms) &&
+        take_number (options->max_senders, true, &open->max_senders) &&
+        take_number (options->buffer_bytes, false, &open->buffer_bytes) &&
+        options->wait_ms >= HWS_FOREVER;
+    return is_valid ? 0 : HWS_EINVALID;
+}
+
+int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const char *name,
+                       const hws_receiver_options_t *options)
+{
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_receiver_options_t defaults;
+    hws_receiver_options_init (&defaults);
+    options = options ? options : &defaults;
+    hws_receiver_t *self = calloc (1, sizeof *self);
+    if (!self) {
+        return HWS_ENO_MEMORY;
+    }
+    self->client = client;
+    self->core.notify = notified;
+    self->manual_ack = options->manual_ack;
+    atomic_init (&self->ready, -1);
+    atomic_init (&self->is_closing, false);
+    atomic_init (&self->is_busy, false);
+    hws_rx_reader_init (&self->reader, &self->core.rx);
+    int rc = take_options (&self->core.options, name, options);
+    rc = rc ? rc : hws_cond_init (&self->changed);
+    if (rc) {
+        free (self);
+        return rc;
+    }
+    const hws_deadline_t deadline = hws_deadline_after (options->wait_ms);
+    const hws_rx_t *const rx = &self->core.rx;
+    hws_client_lock (client);
+    hws_session_open (&client->session, hws_clock_ms (), &self->core);
+    hws_client_unlock (client, true);
+    hws_client_lock (client);
+    while (!rc && rx->state == HWS_RX_OPENING) {
+        rc = wait_changed (self, &deadline);
+    }
+    rc = rx->state == HWS_RX_OPENING ? rc : rx->result;
+    hws_handle_print (rx->handle, self->handle);
+    hws_client_unlock (client, false);
+    if (rc) {
+        hws_receiver_destroy (&self);
+        return rc;
+    }
+    *receiver = self;
+    return 0;
+}
+
+const char *hws_receiver_handle (const hws_receiver_t *receiver)
+{
+    return receiver->handle;
+}
+
+/*  ---- Receiving --------------------------------------------------------------------------- */
+
+/*  A clock that costs a few nanoseconds and moves every few milliseconds.  */
+static int64_t coarse_ms (void)
+{
+    struct timespec now;
+    clock_gettime (CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void publish (hws_receiver_t *self)
+{
+    hws_client_lock (self->client);
+    const bool has_news = hws_rx_reader_publish (&self->reader);
+    hws_client_unlock (self->client, has_news);
+}
+
+/*  What is consumed is said in time, although there is more to read.  */
+static void publish_in_time (hws_receiver_t *self)
+{
+    if (self->manual_ack || !self->reader.touched) {
+        return;
+    }
+    const int64_t now = coarse_ms ();
+    if (self->reader.unpublished >= PUBLISH_BYTES || now - self->published_at >= PUBLISH_MS) {
+        self->published_at = now;
+        publish (self);
+    }
+}
+
+/*  Waits for events and takes them all. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK,
+ *  HWS_ECLOSED.  */
+static int take (hws_receiver_t *self, const hws_deadline_t *deadline)
+{
+    hws_client_t *const client = self->client;
+    hws_client_lock (client);
+    bool has_news = !self->manual_ack && hws_rx_reader_publish (&self->reader);
+    const hws_rx_t *const rx = &self->core.rx;
+    const int ready = atomic_load_explicit (&self->ready, memory_order_relaxed);
+    int rc = 0;
+    while (!rc && !hws_rx_has_events (rx)) {
+        if (self->reader.is_closed) {
+            rc = HWS_ECLOSED;
+        } else {
+            if (ready >= 0) {
+                hws_wake_clear (ready);
+            }
+            if (has_news) {
+                hws_client_unlock (client, true);
+                hws_client_lock (client);
+                has_news = false;
+                continue;
+            }
+            rc = wait_changed (self, deadline);
+        }
+    }
+    if (hws_rx_has_events (rx)) {
+        hws_rx_reader_take (&self->reader);
+        rc = 0;
+    }
+    hws_client_unlock (client, has_news);
+    return rc;
+}
+
+/*  The descriptor is readable while there are events: it is cleared as soon as the last one
+ *  is handed out.  */
+static void settle_ready (hws_receiver_t *self)
+{
+    const int ready = atomic_load_explicit (&self->ready, memory_order_relaxed);
+    if (ready < 0 || hws_rx_reader_has_more (&self->reader)) {
+        return;
+    }
+    hws_client_lock (self->client);
+    if (!hws_rx_has_events (&self->core.rx) && !self->reader.is_closed) {
+        hws_wake_clear (ready);
+    } else {
+        hws_wake_set (ready);
+    }
+    hws_client_unlock (self->client, false);
+}
+
+int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t timeout_ms)
+{
+    if (!hws_client_is_ours (receiver->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    if (!enter (receiver)) {
+        return HWS_EBUSY;
+    }
+    hws_rx_reader_t *const reader = &receiver->reader;
+    int rc = 0;
+    bool has_deadline = false;
+    hws_deadline_t deadline = {.is_now = false};
+    for (;;) {
+        if (atomic_load_explicit (&receiver->is_closing, memory_order_relaxed)) {
+            hws_rx_reader_discard (reader);
+        }
+        if (hws_rx_reader_next (reader, event)) {
+            publish_in_time (receiver);
+            break;
+        }
+        if (!has_deadline) {
+            deadline = hws_deadline_after (timeout_ms);
+            has_deadline = true;
+        }
+        rc = take (receiver, &deadline);
+        if (rc) {
+            break;
+        }
+    }
+    settle_ready (receiver);
+    leave (receiver);
+    return rc;
+}
+
+int hws_receiver_ack (hws_receiver_t *receiver)
+{
+    if (!hws_client_is_ours (receiver->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    if (!enter (receiver)) {
+        return HWS_EBUSY;
+    }
+    hws_rx_reader_settle (&receiver->reader);
+    publish (receiver);
+    leave (receiver);
+    return 0;
+}
+
+int hws_receiver_fd (hws_receiver_t *receiver)
+{
+    if (!hws_client_is_ours (receiver->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (receiver->client);
+    int descriptor = atomic_load (&receiver->ready);
+    if (descriptor < 0) {
+        descriptor = hws_wake_new ();
+        atomic_store (&receiver->ready, descriptor);
+        if (descriptor >= 0) {
+            hws_wake_set (descriptor); /* the next receive tells what is true */
+        }
+    }
+    hws_client_unlock (receiver->client, false);
+    return descriptor;
+}
+
+/*  ---- Cancelling ---------------------------------------------------------------------------- */
+
+int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, const char *reason)
+{
+    if (!hws_client_is_ours (receiver->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (receiver->client);
+    const int rc = hws_rx_cancel_sender (&receiver->core.rx, sender_id, reason);
+    hws_client_unlock (receiver->client, true);
+    return rc;
+}
+
+int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t timeout_ms)
+{
+    hws_client_t *const client = receiver->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+    const bool is_entered = enter (receiver);
+    if (is_entered && !receiver->manual_ack) {
+        hws_rx_reader_settle (&receiver->reader);
+    }
+    hws_client_lock (client);
+    if (is_entered && !receiver->manual_ack) {
+        hws_rx_reader_publish (&receiver->reader);
+    }
+    hws_session_close (&client->session, hws_clock_ms (), &receiver->core, reason);
+    atomic_store_explicit (&receiver->is_closing, true, memory_order_relaxed);
+    hws_client_unlock (client, true);
+    if (is_entered) {
+        leave (receiver);
+    }
+    int rc = 0;
+    hws_client_lock (client);
+    while (!rc && receiver->core.rx.state != HWS_RX_CLOSED) {
+        rc = wait_changed (receiver, &deadline);
+    }
+    const bool is_closed = receiver->core.rx.state == HWS_RX_CLOSED;
+    const bool is_up = client->session.state == HWS_SESSION_UP;
+    hws_client_unlock (client, false);
+    if (is_closed) {
+        return 0;
+    }
+    return is_up ? rc : HWS_EUNREACHABLE;
+}
+
+void hws_receiver_destroy (hws_receiver_t **receiver)
+{
+    hws_receiver_t *const self = *receiver;
+    if (!self) {
+        return;
+    }
+    *receiver = NULL;
+    hws_client_t *const client = self->client;
+    if (!hws_client_is_ours (client)) {
+        free (self); /* the lock and what it guards are the parent's */
+        return;
+    }
+    hws_receiver_close (self, "the receiver was destroyed", CLOSE_MS);
+    hws_client_lock (client);
+    hws_rx_reader_fini (&self->reader);
+    hws_session_remove_receiver (&self->core);
+    hws_client_unlock (client, true);
+    const int ready = atomic_load (&self->ready);
+    if (ready >= 0) {
+        close (ready);
+    }
+    pthread_cond_destroy (&self->changed);
+    free (self);
+}

@@ -1,0 +1,358 @@
+#include "client/client_io.h"
+
+#include "base/utf8.h"
+#include "io/clock_io.h"
+#include "io/wake_io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct hws_sender {
+    hws_session_sender_t core; /* first: the session's callbacks get its address */
+    hws_client_t *client;
+    pthread_cond_t changed; /* something may have become possible */
+    unsigned waiting;       /* threads that wait for that */
+    bool is_busy;           /* a thread is inside a send, reserve or error that waits */
+    bool is_detached;       /* hws_sender_detach was called */
+    int ended;              /* descriptor, readable when it has ended; -1: nobody asked yet */
+};
+
+static void notified (hws_session_sender_t *core)
+{
+    hws_sender_t *const self = hws_container_of (core, hws_sender_t, core);
+    if (self->waiting > 0) {
+        pthread_cond_broadcast (&self->changed);
+    }
+    if (self->ended >= 0 && core->tx.state == HWS_TX_ENDED) {
+        hws_wake_set (self->ended);
+    }
+}
+
+static int wait_changed (hws_sender_t *self, const hws_deadline_t *deadline)
+{
+    self->waiting++;
+    const int rc = hws_client_wait (self->client, &self->changed, deadline);
+    self->waiting--;
+    return rc;
+}
+
+/*  ---- Attaching ------------------------------------------------------------------------ */
+
+void hws_sender_options_init (hws_sender_options_t *options)
+{
+    *options = (hws_sender_options_t){.label = NULL, .wait_ms = 0};
+}
+
+static int take_options (hws_session_sender_t *core, const char *anchor,
+                         const hws_sender_options_t *options)
+{
+    const hws_bytes_t name = hws_bytes_of_text (anchor);
+    if (hws_handle_parse (name, &core->handle) == 0) {
+        core->has_handle = true;
+    } else if (hws_name_is_valid (name)) {
+        snprintf (core->anchor, sizeof core->anchor, "%s", anchor);
+    } else {
+        return HWS_EINVALID;
+    }
+    if (options->label && options->label[0] != '\0') {
+        if (!hws_name_is_valid (hws_bytes_of_text (options->label))) {
+            return HWS_EINVALID;
+        }
+        snprintf (core->label, sizeof core->label, "%s", options->label);
+    }
+    if (options->wait_ms < HWS_FOREVER) {
+        return HWS_EINVALID;
+    }
+    core->wait_ms = options->wait_ms == HWS_FOREVER ? INT64_MAX : (uint64_t) options->wait_ms;
+    return 0;
+}
+
+int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
+                       const hws_sender_options_t *options)
+{
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_sender_options_t defaults;
+    hws_sender_options_init (&defaults);
+    hws_sender_t *self = calloc (1, sizeof *self);
+    if (!self) {
+        return HWS_ENO_MEMORY;
+    }
+    self->client = client;
+    self->core.notify = notified;
+    self->ended = -1;
+    int rc = take_options (&self->core, anchor, options ? options : &defaults);
+    rc = rc ? rc : hws_cond_init (&self->changed);
+    if (rc) {
+        free (self);
+        return rc;
+    }
+    const hws_deadline_t forever = hws_deadline_after (HWS_FOREVER);
+    const hws_tx_t *const tx = &self->core.tx;
+    hws_client_lock (client);
+    hws_session_attach (&client->session, hws_clock_ms (), &self->core);
+    hws_client_unlock (client, true);
+    hws_client_lock (client);
+    while (tx->state == HWS_TX_ATTACHING) {
+        wait_changed (self, &forever);
+    }
+    const bool is_refused = tx->state == HWS_TX_ENDED && tx->sender_id == 0;
+    rc = is_refused ? (tx->result ? tx->result : HWS_EENDED) : 0;
+    hws_client_unlock (client, false);
+    if (rc) {
+        hws_sender_destroy (&self);
+        return rc;
+    }
+    *sender = self;
+    return 0;
+}
+
+uint64_t hws_sender_id (const hws_sender_t *sender)
+{
+    return sender->core.tx.sender_id;
+}
+
+uint64_t hws_sender_record_bytes (const hws_sender_t *sender)
+{
+    const uint64_t told = sender->core.tx.record_bytes;
+    return told ? told : HWS_RECORD_SIZE_MAX;
+}
+
+/*  ---- Sending ---------------------------------------------------------------------------- */
+
+/*  The four ways to append; `room` is of reserve only.  */
+typedef enum { SEND, ERROR_TEXT, RESERVE } append_t;
+
+static int try_append (hws_sender_t *self, append_t what, const void *data, size_t size,
+                       void **room)
+{
+    hws_tx_t *const tx = &self->core.tx;
+    switch (what) {
+    case SEND:
+        return hws_tx_append (tx, data, size);
+    case ERROR_TEXT:
+        return hws_tx_append_error (tx, data, size);
+    case RESERVE:
+        break;
+    }
+    return hws_tx_reserve (tx, room, size);
+}
+
+static int append (hws_sender_t *self, append_t what, const void *data, size_t size, void **room,
+                   int64_t timeout_ms)
+{
+    hws_client_t *const client = self->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (client);
+    if (self->is_busy) {
+        hws_client_unlock (client, false);
+        return HWS_EBUSY;
+    }
+    int rc = try_append (self, what, data, size, room);
+    bool has_work = hws_session_changed (&self->core);
+    if (rc == HWS_EWOULD_BLOCK && timeout_ms != 0) {
+        const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+        self->is_busy = true;
+        while (rc == HWS_EWOULD_BLOCK) {
+            hws_client_unlock (client, has_work);
+            hws_client_lock (client);
+            rc = try_append (self, what, data, size, room);
+            has_work = hws_session_changed (&self->core);
+            if (rc == HWS_EWOULD_BLOCK && !has_work) {
+                const int waited = wait_changed (self, &deadline);
+                if (waited) {
+                    rc = waited;
+                }
+            }
+        }
+        self->is_busy = false;
+    }
+    hws_client_unlock (client, has_work);
+    return rc;
+}
+
+int hws_sender_send (hws_sender_t *sender, const void *data, size_t size, int64_t timeout_ms)
+{
+    return append (sender, SEND, data, size, NULL, timeout_ms);
+}
+
+int hws_sender_reserve (hws_sender_t *sender, void **room, size_t size, int64_t timeout_ms)
+{
+    return append (sender, RESERVE, NULL, size, room, timeout_ms);
+}
+
+int hws_sender_commit (hws_sender_t *sender, size_t size)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (client);
+    const int rc = sender->is_busy ? HWS_EBUSY : hws_tx_commit (&sender->core.tx, size);
+    hws_client_unlock (client, hws_session_changed (&sender->core));
+    return rc;
+}
+
+int hws_sender_error (hws_sender_t *sender, const char *text, int64_t timeout_ms)
+{
+    const hws_bytes_t bytes = hws_bytes_of_text (text);
+    if (!hws_utf8_is_valid (bytes)) {
+        return HWS_EINVALID;
+    }
+    return append (sender, ERROR_TEXT, text, bytes.size, NULL, timeout_ms);
+}
+
+/*  ---- Waiting for the receiver --------------------------------------------------------------- */
+
+int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+    const hws_tx_t *const tx = &sender->core.tx;
+    int rc = 0;
+    hws_client_lock (client);
+    const uint64_t target = tx->end_seq;
+    while (!rc && tx->acked_seq < target && tx->state != HWS_TX_ENDED) {
+        rc = wait_changed (sender, &deadline);
+    }
+    if (tx->acked_seq >= target) {
+        rc = 0;
+    } else if (tx->state == HWS_TX_ENDED) {
+        rc = tx->result;
+    }
+    hws_client_unlock (client, false);
+    return rc;
+}
+
+/*  Waits, under the lock, until the stream has ended.  */
+static int wait_ended (hws_sender_t *self, int64_t timeout_ms)
+{
+    const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+    int rc = 0;
+    while (!rc && self->core.tx.state != HWS_TX_ENDED) {
+        rc = wait_changed (self, &deadline);
+    }
+    return self->core.tx.state == HWS_TX_ENDED ? 0 : rc;
+}
+
+int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (client);
+    int rc = sender->is_busy ? HWS_EBUSY : hws_tx_detach (&sender->core.tx);
+    hws_client_unlock (client, hws_session_changed (&sender->core));
+    if (rc) {
+        return rc;
+    }
+    hws_client_lock (client);
+    rc = wait_ended (sender, timeout_ms);
+    rc = rc ? rc : sender->core.tx.result;
+    hws_client_unlock (client, false);
+    return rc;
+}
+
+int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout_ms)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (client);
+    hws_session_cancel (&client->session, hws_clock_ms (), &sender->core, reason);
+    hws_client_unlock (client, true);
+    hws_client_lock (client);
+    const int rc = wait_ended (sender, timeout_ms);
+    const bool is_unreachable = rc && client->session.state != HWS_SESSION_UP;
+    hws_client_unlock (client, false);
+    return is_unreachable ? HWS_EUNREACHABLE : rc;
+}
+
+/*  ---- Asking ----------------------------------------------------------------------------------
+ */
+
+int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **reason)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (client);
+    const hws_tx_t *const tx = &sender->core.tx;
+    const bool has_ended = tx->state == HWS_TX_ENDED;
+    const int rc = has_ended ? tx->result : 0;
+    if (cause) {
+        *cause = has_ended ? tx->cause : "";
+    }
+    if (reason) {
+        *reason = has_ended ? tx->reason : "";
+    }
+    hws_client_unlock (client, false);
+    return rc;
+}
+
+int hws_sender_fd (hws_sender_t *sender)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    hws_client_lock (client);
+    if (sender->ended < 0) {
+        sender->ended = hws_wake_new ();
+        notified (&sender->core);
+    }
+    const int descriptor = sender->ended;
+    hws_client_unlock (client, false);
+    return descriptor;
+}
+
+void hws_sender_progress (hws_sender_t *sender, uint64_t *records, uint64_t *bytes)
+{
+    hws_client_t *const client = sender->client;
+    const bool is_ours = hws_client_is_ours (client);
+    if (is_ours) {
+        hws_client_lock (client);
+    }
+    if (records) {
+        *records = sender->core.tx.acked_records;
+    }
+    if (bytes) {
+        *bytes = sender->core.tx.acked_record_payload;
+    }
+    if (is_ours) {
+        hws_client_unlock (client, false);
+    }
+}
+
+void hws_sender_destroy (hws_sender_t **sender)
+{
+    hws_sender_t *const self = *sender;
+    if (!self) {
+        return;
+    }
+    *sender = NULL;
+    hws_client_t *const client = self->client;
+    if (!hws_client_is_ours (client)) {
+        free (self); /* the lock and what it guards are the parent's */
+        return;
+    }
+    hws_client_lock (client);
+    hws_session_remove_sender (&self->core);
+    hws_client_unlock (client, true);
+    if (self->ended >= 0) {
+        close (self->ended);
+    }
+    pthread_cond_destroy (&self->changed);
+    free (self);
+}
