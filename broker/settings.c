@@ -261,13 +261,13 @@ static int check_order (hws_conf_t *conf, const order_t *order)
     if (order->lower_value <= allowed) {
         return 0;
     }
-    const char *const half = order->is_half ? "half of " : "";
     if (hws_conf_source (conf, order->upper) > hws_conf_source (conf, order->lower)) {
-        return hws_conf_blame (conf, order->upper, "%sit must be at least %s, which is %" PRIu64,
-                               half, order->lower, order->lower_value);
+        return hws_conf_blame (conf, order->upper, "%smust be at least %s, which is %" PRIu64,
+                               order->is_half ? "half of it " : "", order->lower,
+                               order->lower_value);
     }
-    return hws_conf_blame (conf, order->lower, "must be at most %s%s, which is %" PRIu64, half,
-                           order->upper, order->upper_value);
+    return hws_conf_blame (conf, order->lower, "must be at most %s%s, which is %" PRIu64,
+                           order->is_half ? "half of " : "", order->upper, order->upper_value);
 }
 
 /*  An absent upper bound is no bound, an absent value below every one.  */

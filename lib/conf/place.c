@@ -17,8 +17,8 @@ typedef struct {
     size_t depth;
 } walk_t;
 
-/*  The offset behind the string that begins at `at`, or the size when it does not
- *  end.  */
+/*  The offset behind the string that begins at `at`, or beyond the size when it does
+ *  not end.  */
 static size_t after_string (hws_bytes_t json, size_t at)
 {
     for (at++; at < json.size; at++) {
@@ -28,7 +28,7 @@ static size_t after_string (hws_bytes_t json, size_t at)
             return at + 1;
         }
     }
-    return json.size;
+    return json.size + 1;
 }
 
 static void open_frame (walk_t *walk, bool is_object)
