@@ -21,7 +21,7 @@
 #   SCALE=N         counts of the long tests are divided by N (default 1)
 #   JOBS=N          test programs that run at a time (default 2)
 
-VERSION := $(shell sed -n 's/^\#define HWS_VERSION *"\(.*\)"/\1/p' lib/hawser.h)
+VERSION := $(shell sed -n 's/^\#define HWS_VERSION *"\(.*\)"/\1/p' lib/base/version.h)
 CC      ?= cc
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -155,7 +155,7 @@ install: build
 	install -m 644 $(LIBRARIES) $(DESTDIR)$(PREFIX)/lib
 	ln -sf libhawser.so.0 $(DESTDIR)$(PREFIX)/lib/libhawser.so
 	install -m 644 lib/hawser.h $(DESTDIR)$(PREFIX)/include/hawser
-	install -m 644 lib/base/error.h $(DESTDIR)$(PREFIX)/include/hawser/base
+	install -m 644 lib/base/error.h lib/base/version.h $(DESTDIR)$(PREFIX)/include/hawser/base
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/hawser.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/hawser.pc
 	install -m 644 $(wildcard README.md docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/hawser

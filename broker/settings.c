@@ -1,9 +1,9 @@
 #include "broker/settings.h"
 
 #include "base/limits.h"
+#include "base/version.h"
 #include "conf/endpoint.h"
 #include "conf/words.h"
-#include "hawser.h"
 
 #include <inttypes.h>
 

@@ -47,8 +47,6 @@
 #ifndef HWS_HAWSER_H
 #define HWS_HAWSER_H
 
-#include "base/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,13 +55,11 @@
 extern "C" {
 #endif
 
-#define HWS_VERSION          "0.1.0"
-#define HWS_DEFAULT_ENDPOINT "tcp://127.0.0.1:7733"
-#define HWS_FOREVER          (-1)
-#define HWS_UNLIMITED        UINT64_MAX
+#include "base/error.h"
+#include "base/version.h"
 
-/*  The version of the library at run time; static.  */
-const char *hws_version (void);
+#define HWS_FOREVER   (-1)
+#define HWS_UNLIMITED UINT64_MAX
 
 /*  ---- Clients: one connection to one broker ---------------------------------- */
 

@@ -1,9 +1,9 @@
 #include "conf/program_io.h"
 
 #include "base/limits.h"
+#include "base/version.h"
 #include "conf/options.h"
 #include "conf/store.h"
-#include "hawser.h"
 
 #include <errno.h>
 #include <fcntl.h>
