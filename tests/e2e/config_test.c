@@ -86,7 +86,7 @@ static void broken_configuration_is_2_with_file_line_and_column (void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *path = file_make ("broken.json", cases[i].text, strlen (cases[i].text));
+        const char *path = file_make_text ("broken.json", cases[i].text);
         process_t *broker = process_start (NULL, "hawser-broker", "-c", path, NULL);
         process_expect_exit (broker, 2);
         if (process_count_errors (broker, "") != 1 ||
@@ -100,7 +100,7 @@ static void broken_configuration_is_2_with_file_line_and_column (void **state)
 
 static void the_command_line_is_stronger_than_environment_and_file (void **state)
 {
-    const char *path = file_make ("client.json", "{\"broker\": \"tcp://127.0.0.1:7701\"}", 35);
+    const char *path = file_make_text ("client.json", "{\"broker\": \"tcp://127.0.0.1:7701\"}");
 
     (void) state;
     setenv ("HAWSER_BROKER", "tcp://127.0.0.1:7702", 1);
@@ -168,7 +168,7 @@ static void a_broker_listens_on_all_its_endpoints (void **state)
 
 static void a_bad_reload_keeps_the_old_configuration (void **state)
 {
-    const char *path = file_make ("live.json", "{\"listen\": [\"tcp://127.0.0.1:*\"]}", 34);
+    const char *path = file_make_text ("live.json", "{\"listen\": [\"tcp://127.0.0.1:*\"]}");
     const process_files_t files = {.input = "/dev/null"};
 
     (void) state;
@@ -176,7 +176,7 @@ static void a_bad_reload_keeps_the_old_configuration (void **state)
     const char *begin = strstr (process_wait_output (broker, "ready"), "tcp://");
     char tcp[128];
     snprintf (tcp, sizeof tcp, "%.*s", (int) strcspn (begin, " "), begin);
-    file_make ("live.json", "{\"limits\": {\"anchors\": \"many\"}}", 31);
+    file_make_text ("live.json", "{\"limits\": {\"anchors\": \"many\"}}");
     process_signal (broker, SIGHUP);
     process_wait_error (broker, "limits.anchors");
 

@@ -156,7 +156,7 @@ static void a_label_never_leads_out_of_the_output_directory (void **state)
 {
     static const char *const labels[] = {"../evil", "/tmp/hawser-evil", "..", ".", "a/../../evil"};
     const char *directory = process_path ("in/out");
-    const char *input = file_make ("input", "x\n", 2);
+    const char *input = file_make_text ("input", "x\n");
     const process_files_t files = {.input = input};
 
     (void) state;

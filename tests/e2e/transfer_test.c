@@ -212,8 +212,8 @@ static void a_truncated_length_prefix_never_looks_like_a_clean_end (void **state
 
 static void files_are_sent_in_the_order_of_the_arguments (void **state)
 {
-    const char *first = file_make ("first", "1\n2\n", 4);
-    const char *second = file_make ("second", "3\n", 2);
+    const char *first = file_make_text ("first", "1\n2\n");
+    const char *second = file_make_text ("second", "3\n");
 
     (void) state;
     process_t *receiver =
@@ -247,8 +247,8 @@ static void json_shows_bytes_that_are_no_text_as_base64 (void **state)
 static void two_senders_of_one_label_get_two_files (void **state)
 {
     const char *directory = process_path ("out");
-    const char *first = file_make ("in-1", "one\n", 4);
-    const char *second = file_make ("in-2", "two\n", 4);
+    const char *first = file_make_text ("in-1", "one\n");
+    const char *second = file_make_text ("in-2", "two\n");
 
     (void) state;
     assert_int_equal (mkdir (directory, 0700), 0);

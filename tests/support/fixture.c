@@ -84,7 +84,7 @@ process_t *fixture_start_broker (const char *listen, const char *config)
     char name[32];
 
     snprintf (name, sizeof name, "broker-%zu.json", s_fixture.count);
-    const char *path = file_make (name, text, strlen (text));
+    const char *path = file_make_text (name, text);
     process_t *broker = process_start (NULL, "hawser-broker", "-c", path, "--listen",
                                        listen ? listen : "tcp://127.0.0.1:*", NULL);
     assert_true (s_fixture.count < BROKERS_MAX);
@@ -119,6 +119,11 @@ const char *file_make (const char *name, const void *data, size_t size)
     assert_int_equal (fwrite (data, 1, size, file), size);
     assert_int_equal (fclose (file), 0);
     return path;
+}
+
+const char *file_make_text (const char *name, const char *text)
+{
+    return file_make (name, text, strlen (text));
 }
 
 char *file_read (const char *path, size_t *size)

@@ -34,6 +34,7 @@ const char *fixture_endpoint (void);
 
 /*  Makes a file of the scratch directory; returns its path.  */
 const char *file_make (const char *name, const void *data, size_t size);
+const char *file_make_text (const char *name, const char *text);
 
 /*  Reads a whole file, ended by a NUL; the caller frees it. `size` may be null.  */
 char *file_read (const char *path, size_t *size);
