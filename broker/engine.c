@@ -179,7 +179,9 @@ __attribute__ ((format (printf, 5, 0))) static void refuse (hws_engine_t *self, 
                                                             const hws_control_t *request, int code,
                                                             const char *format, va_list arguments)
 {
-    hws_control_t answer = {.verb = request->has_id ? request->verb : HWS_VERB_ERROR,
+    /*  A verb that we do not know cannot be written either.  */
+    const bool has_verb = request->has_id && request->verb < HWS_VERB_COUNT;
+    hws_control_t answer = {.verb = has_verb ? request->verb : HWS_VERB_ERROR,
                             .form = HWS_FORM_ERR,
                             .has_id = request->has_id,
                             .id = request->id,
