@@ -248,7 +248,7 @@ static void an_unknown_verb_is_answered_so (void **state)
 
     raw_send_text (&raw, "TELEPORT", "{\"id\":\"7\"}");
 
-    raw_expect (&raw, "TELEPORT", "unknown_verb");
+    raw_expect (&raw, "ERROR", "unknown_verb");
     raw_close (&raw);
     expect_good_ones_unharmed ();
 }
