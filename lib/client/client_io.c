@@ -376,11 +376,6 @@ static void *run (void *argument)
 /*  ---- Public
  * --------------------------------------------------------------------------------------- */
 
-const char *hws_version (void)
-{
-    return HWS_VERSION;
-}
-
 void hws_client_options_init (hws_client_options_t *options)
 {
     *options = (hws_client_options_t){.connect_ms = CONNECT_MS, .give_up_ms = GIVE_UP_MS};
