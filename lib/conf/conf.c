@@ -176,7 +176,7 @@ int hws_conf_set (hws_conf_t *self, const hws_field_t *field, hws_source_t sourc
     const int rc = set (self, field, text, why);
     if (rc == HWS_EINVALID) {
         char spelling[HWS_PLACE_PATH_SIZE];
-        hws_store_spelling (self, field, &origin, spelling, sizeof spelling);
+        hws_store_spelling (field, &origin, spelling, sizeof spelling);
         return hws_conf_fail (self, self->program->name, "%s: %s", spelling, why);
     }
     if (rc == 0) {
@@ -242,7 +242,7 @@ static void write_where (const hws_conf_t *self, const hws_field_t *field, char 
                   field->key);
     } else {
         char spelling[HWS_PLACE_PATH_SIZE];
-        hws_store_spelling (self, field, origin, spelling, sizeof spelling);
+        hws_store_spelling (field, origin, spelling, sizeof spelling);
         snprintf (where, size, "%s: %s", self->program->name, spelling);
     }
 }

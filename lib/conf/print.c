@@ -104,7 +104,7 @@ static void add_source (hws_writer_t *text, const hws_conf_t *conf, const hws_fi
 {
     const hws_origin_t *const origin = hws_store_origin (conf, field);
     char spelling[HWS_PLACE_PATH_SIZE];
-    hws_store_spelling (conf, field, origin, spelling, sizeof spelling);
+    hws_store_spelling (field, origin, spelling, sizeof spelling);
     char source[HWS_CONF_ERROR_SIZE];
     switch (origin->source) {
     case HWS_SOURCE_FILE:

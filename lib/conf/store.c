@@ -140,14 +140,14 @@ bool hws_store_find_word (const hws_field_t *field, const char *text, int *place
     return false;
 }
 
-void hws_store_spelling (const hws_conf_t *self, const hws_field_t *field,
-                         const hws_origin_t *origin, char *text, size_t size)
+void hws_store_spelling (const hws_field_t *field, const hws_origin_t *origin, char *text,
+                         size_t size)
 {
     if (origin->source == HWS_SOURCE_COMMAND_LINE && origin->option && origin->option->name) {
         snprintf (text, size, "--%s", origin->option->name);
     } else if (origin->source == HWS_SOURCE_ENVIRONMENT) {
         snprintf (text, size, "%s", field->environment);
     } else {
-        snprintf (text, size, "%s", field->key ? field->key : self->program->operands);
+        snprintf (text, size, "%s", field->key ? field->key : "an argument");
     }
 }

@@ -57,9 +57,9 @@ int hws_conf_fail (hws_conf_t *self, const char *where, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 
 /*  How the user named a value that does not come from a file: "--grace",
- *  "HAWSER_BROKER", "FILE", for want of these the key.  */
-void hws_store_spelling (const hws_conf_t *self, const hws_field_t *field,
-                         const hws_origin_t *origin, char *text, size_t size);
+ *  "HAWSER_BROKER", "an argument", for want of these the key.  */
+void hws_store_spelling (const hws_field_t *field, const hws_origin_t *origin, char *text,
+                         size_t size);
 
 /*  What is wrong with a value, whoever gave it: sentences that loading and setting
  *  share. Each writes into `why` of HWS_CONF_ERROR_SIZE bytes.  */

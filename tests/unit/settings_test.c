@@ -321,6 +321,14 @@ static void a_misspelt_key_of_the_broker_is_not_passed_over (void **state)
                     "\"anchors.heartbeat_interval_ms\"?");
 }
 
+static void a_suggestion_prefers_the_same_group (void **state)
+{
+    (void) state;
+    assert_refused (&hws_broker_program, "{\"limits\": {\"buffer_byte\": 5}}",
+                    "f:1:13: limits.buffer_byte: unknown key; did you mean "
+                    "\"limits.buffer_bytes\"?");
+}
+
 static void plain_tcp_beyond_this_machine_must_be_meant (void **state)
 {
     (void) state;
@@ -480,6 +488,7 @@ int main (int argc, char **argv)
         cmocka_unit_test (the_numbers_of_the_broker_fit_each_other),
         cmocka_unit_test (numbers_of_the_broker_at_their_bounds_pass),
         cmocka_unit_test (a_misspelt_key_of_the_broker_is_not_passed_over),
+        cmocka_unit_test (a_suggestion_prefers_the_same_group),
         cmocka_unit_test (plain_tcp_beyond_this_machine_must_be_meant),
         cmocka_unit_test (an_endpoint_may_not_come_twice_but_any_port_may),
         cmocka_unit_test (a_bad_endpoint_is_refused_with_its_place),
