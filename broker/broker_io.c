@@ -101,6 +101,7 @@ static void do_effect (hws_broker_t *self, hws_ms_t now, hws_effect_t *effect)
         const int rc = hws_front_send (self->front, effect);
         if (rc == HWS_EWOULD_BLOCK) {
             hws_engine_refused (self->engine, now, effect);
+            hws_front_dispose (effect); /* what the engine did not want back */
         } else if (rc != 0) {
             hws_engine_peer_gone (self->engine, now, &effect->to);
         }
