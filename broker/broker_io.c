@@ -1,5 +1,6 @@
 #include "broker/broker_io.h"
 
+#include "broker/fixed.h"
 #include "broker/process_io.h"
 #include "io/clock_io.h"
 #include "io/random_io.h"
@@ -33,12 +34,7 @@ struct hws_broker {
     hws_broker_reload_t *reload;
     void *reload_arg;
 
-    /*  What a reload cannot change, as it is in force.  */
-    hws_texts_t listen; /* own copies */
-    bool allow_insecure;
-    uint64_t send_queue;
-    uint64_t batch_bytes;
-
+    hws_fixed_t fixed;
     uint64_t drain_timeout_ms;
     size_t connection_limit;
     int timer_id;             /* of zloop; -1: none */
@@ -214,19 +210,6 @@ static void stop (hws_broker_t *self, hws_ms_t now)
     hws_engine_drain (self->engine, now, "the broker is stopping");
 }
 
-static bool is_same_list (const hws_texts_t *a, const hws_texts_t *b)
-{
-    if (a->count != b->count) {
-        return false;
-    }
-    for (size_t i = 0; i < a->count; i++) {
-        if (strcmp (a->text[i], b->text[i]) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void reload (hws_broker_t *self)
 {
     const hws_broker_settings_t *settings;
@@ -235,27 +218,16 @@ static void reload (hws_broker_t *self)
         hws_log (&self->log, HWS_LOG_ERROR, "event=reload_refused reason=\"%s\"", text);
         return;
     }
-    hws_limits_t limits = settings->limits;
-    limits.batch_bytes = self->batch_bytes;
+    const hws_limits_t limits = hws_fixed_limits (&self->fixed, settings);
     hws_engine_configure (self->engine, &settings->anchors, &limits);
     self->log.level = (hws_log_level_t) settings->log_level;
     self->drain_timeout_ms = settings->drain_timeout_ms;
     hws_log (&self->log, HWS_LOG_INFO, "event=reload");
 
-    const struct {
-        const char *key;
-        bool is_changed;
-    } fixed[] = {
-        {"listen", !is_same_list (&self->listen, &settings->listen)},
-        {"allow_insecure", self->allow_insecure != settings->allow_insecure},
-        {"limits.send_queue", self->send_queue != settings->send_queue},
-        {"limits.batch_bytes", self->batch_bytes != settings->limits.batch_bytes},
-        {"limits.peers", settings->limits.peers > self->connection_limit},
-    };
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-        if (fixed[i].is_changed) {
-            hws_log (&self->log, HWS_LOG_WARN, "event=reload_needs_restart key=%s", fixed[i].key);
-        }
+    const char *keys[HWS_FIXED_KEYS_MAX];
+    const size_t count = hws_fixed_changes (&self->fixed, settings, keys);
+    for (size_t i = 0; i < count; i++) {
+        hws_log (&self->log, HWS_LOG_WARN, "event=reload_needs_restart key=%s", keys[i]);
     }
 }
 
@@ -327,7 +299,8 @@ int hws_broker_run (hws_broker_t *self)
 
 static int new_engine (hws_broker_t *self, const hws_broker_settings_t *settings)
 {
-    hws_engine_options_t options = {.anchors = settings->anchors, .limits = settings->limits};
+    hws_engine_options_t options = {.anchors = settings->anchors,
+                                    .limits = hws_fixed_limits (&self->fixed, settings)};
     if (hws_random_fill (&options.broker_id, sizeof options.broker_id) != 0 ||
         hws_random_fill (options.secret, sizeof options.secret) != 0) {
         return HWS_ESYSTEM;
@@ -358,6 +331,7 @@ static int count_connections (hws_broker_t *self, const hws_broker_settings_t *s
     }
     self->connection_limit = left < wanted ? left : wanted;
     if (self->connection_limit < peers) {
+        self->fixed.peers = self->connection_limit - self->connection_limit / 8;
         hws_log (&self->log, HWS_LOG_WARN,
                  "event=descriptors_low descriptors=%zu connections=%zu limits.peers=%" PRIu64,
                  *descriptors, self->connection_limit, settings->limits.peers);
@@ -385,26 +359,6 @@ static int new_front (hws_broker_t *self, const hws_broker_settings_t *settings,
         rc = hws_front_bind (self->front, settings->listen.text[i], fault);
     }
     return rc;
-}
-
-/*  Remembers what a reload cannot change.  */
-static int keep_fixed (hws_broker_t *self, const hws_broker_settings_t *settings)
-{
-    self->allow_insecure = settings->allow_insecure;
-    self->send_queue = settings->send_queue;
-    self->batch_bytes = settings->limits.batch_bytes;
-    self->listen.text = calloc (settings->listen.count, sizeof *self->listen.text);
-    if (!self->listen.text) {
-        return HWS_ENO_MEMORY;
-    }
-    for (; self->listen.count < settings->listen.count; self->listen.count++) {
-        char *const copy = strdup (settings->listen.text[self->listen.count]);
-        if (!copy) {
-            return HWS_ENO_MEMORY;
-        }
-        self->listen.text[self->listen.count] = copy;
-    }
-    return 0;
 }
 
 static int new_loop (hws_broker_t *self)
@@ -461,7 +415,7 @@ int hws_broker_new (hws_broker_t **self, const hws_broker_options_t *options,
         rc = made->context ? 0 : HWS_ENO_MEMORY;
     }
     if (rc == 0) {
-        rc = keep_fixed (made, settings);
+        rc = hws_fixed_init (&made->fixed, settings);
     }
     if (rc == 0) {
         rc = count_connections (made, settings, &descriptors, fault);
@@ -505,10 +459,7 @@ void hws_broker_destroy (hws_broker_t **self)
     hws_front_destroy (&broker->front, broker->is_hurried ? 0 : LINGER_MS);
     while (broker->context && zmq_ctx_term (broker->context) != 0 && errno == EINTR) {
     }
-    for (size_t i = 0; i < broker->listen.count; i++) {
-        free (broker->listen.text[i]);
-    }
-    free (broker->listen.text);
+    hws_fixed_fini (&broker->fixed);
     free (broker);
     *self = NULL;
 }
