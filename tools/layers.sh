@@ -20,10 +20,11 @@ world="$world sys/*.h netinet/*.h arpa/inet.h netdb.h"
 rank() { # DIRECTORY
     case $1 in
     lib/base) echo 0 ;;
-    lib/proto | lib/io | lib/framing) echo 1 ;;
-    lib/conf | lib/cancel) echo 2 ;;
-    lib/client | lib) echo 3 ;;
-    broker | sender | receiver) echo 4 ;;
+    lib/proto | lib/framing) echo 1 ;;
+    lib/io) echo 2 ;;
+    lib/conf | lib/cancel) echo 3 ;;
+    lib/client | lib) echo 4 ;;
+    broker | sender | receiver) echo 5 ;;
     *) echo 9 ;;
     esac
 }

@@ -120,6 +120,9 @@ static void ten_records_a_second_bound_everybodys_memory_and_lose_nothing (void 
         }
     }
 
+    /*  Asking for more is what says that the last ending is consumed.  */
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+
     for (size_t i = 0; i < SENDERS; i++) {
         process_expect_exit (senders[i], 0);
         assert_int_equal (seen[i + 1], records);

@@ -420,6 +420,12 @@ static void bytes_that_are_no_zeromq_hurt_nobody (void **state)
         close (fd);
     }
 
+    /*  Connections are accepted in order: after this one all of them have been. A broker
+     *  that is stopped in the middle of an old-style handshake may be aborted by libzmq
+     *  4.3.4 (zmtp_engine.cpp:446), which is not what is tried here.  */
+    raw_t raw = raw_open ("after", 5);
+    raw_expect_alive (&raw);
+    raw_close (&raw);
     expect_good_ones_unharmed ();
     const int64_t until = process_now () + 30000;
     while (process_descriptors (fixture_broker ()) > descriptors && process_now () < until) {

@@ -229,7 +229,7 @@ static void files_are_sent_in_the_order_of_the_arguments (void **state)
 
 static void json_shows_bytes_that_are_no_text_as_base64 (void **state)
 {
-    const char *path = file_make ("in", "text \"q\" \xc3\xa4\n\xff\0\n", 16);
+    const char *path = file_make ("in", "text \"q\" \xc3\xa4\n\xff\0\n", 15);
 
     (void) state;
     process_t *receiver = process_start (NULL, "hawser-recv", "--anchor", "files", "--format",
