@@ -162,6 +162,8 @@ static void utf8_refuses_what_is_not (void **state)
         }
     }
 
+    assert_false (hws_utf8_is_valid (hws_bytes ("\xc2\x80", 1)));
+    assert_false (hws_utf8_is_valid (hws_bytes ("\xf0\x9f\x98\x80", 3)));
     assert_true (hws_utf8_is_valid (hws_bytes (NULL, 0)));
     assert_true (hws_utf8_is_valid (hws_bytes ("a\0b", 3)));
     assert_true (hws_utf8_is_valid (hws_bytes_of_text ("Zürich \xf0\x9f\x98\x80")));

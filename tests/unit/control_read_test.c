@@ -270,6 +270,8 @@ static void times_are_limited_so_that_sums_do_not_overflow (void **state)
     assert_true (s_message.as.open.orphan_ttl_ms.value == 9007199254740991);
     assert_refused ("OPEN", "{\"open_id\":1,\"orphan_ttl_ms\":\"9007199254740992\"}",
                     HWS_EBAD_REQUEST, "orphan_ttl_ms is too large");
+    assert_refused ("CANCEL", "{\"handle\":{\"hi\":1,\"lo\":1},\"wait_ms\":\"9007199254740992\"}",
+                    HWS_EBAD_REQUEST, "wait_ms is too large");
     assert_refused ("HELLO",
                     "{\"client_id\":\"00000000000000000000000000000001\",\"protocol\":4294967296}",
                     HWS_EBAD_REQUEST, "protocol is too large");

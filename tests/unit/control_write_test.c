@@ -382,6 +382,7 @@ static void attached_body_round_trips (void **state)
     static hws_attached_t attached;
     static hws_attached_t back;
     memset (&attached, 0, sizeof attached);
+    attached.handle = (hws_handle_t){1, UINT64_MAX};
     attached.sender_id = TWO_63_PLUS_1;
     attached.session_id = UINT64_MAX;
     attached.seat_key = 1;
