@@ -1,5 +1,5 @@
 /*  Seeds of random tests: printed, so that a failure can be replayed with
- *  HWS_TEST_SEED=… in the environment.
+ *  SEED=… in the environment.
  */
 #ifndef HWS_TEST_SEED_H
 #define HWS_TEST_SEED_H
@@ -14,19 +14,18 @@
 /*  Starts `random` from the seed in the environment, else from the time.  */
 static inline void test_seed (hws_random_t *random)
 {
-    const char *const given = getenv ("HWS_TEST_SEED");
+    const char *const given = getenv ("SEED");
     const uint64_t seed = given ? strtoull (given, NULL, 10) : (uint64_t) time (NULL);
-    printf ("HWS_TEST_SEED=%" PRIu64 "\n", seed);
+    printf ("SEED=%" PRIu64 "\n", seed);
     hws_random_init (random, seed);
 }
 
-/*  `count` divided by HWS_TEST_SCALE, for slow machines and sanitizers; at
- *  least 1.  */
+/*  `count` divided by SCALE of the environment; at least 1.  */
 static inline size_t test_scaled (size_t count)
 {
-    const char *const given = getenv ("HWS_TEST_SCALE");
+    const char *const given = getenv ("SCALE");
     const size_t scale = given ? strtoull (given, NULL, 10) : 1;
-    return scale > 1 && count / scale > 0 ? count / scale : count > 0 && scale > 1 ? 1 : count;
+    return scale < 2 ? count : count / scale > 0 ? count / scale : 1;
 }
 
 #endif
