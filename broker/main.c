@@ -4,9 +4,9 @@
 #include "broker/settings.h"
 #include "conf/program_io.h"
 
+#include <czmq.h>
 #include <stdio.h>
 #include <unistd.h>
-#include <zmq.h>
 
 /*  What a reload needs, and owns.  */
 typedef struct {
@@ -21,6 +21,8 @@ static void print_versions (FILE *stream)
     zmq_version (&major, &minor, &patch);
     fprintf (stream, "libzmq %d.%d.%d, CURVE %s\n", major, minor, patch,
              zmq_has ("curve") ? "yes" : "no");
+    zsys_version (&major, &minor, &patch);
+    fprintf (stream, "libczmq %d.%d.%d\n", major, minor, patch);
 }
 
 static int reload (void *arg, const hws_broker_settings_t **settings, char *text, size_t size)
