@@ -96,6 +96,9 @@ static int serve (configuration_t *configuration)
 
 int main (int argc, char **argv)
 {
+    if (hws_process_open_standard () != 0) {
+        return HWS_EXIT_FAILED;
+    }
     configuration_t configuration = {.argc = argc, .argv = argv};
     int status =
         hws_program_start (&configuration.conf, &hws_broker_program, argc, argv, print_versions);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -12,6 +13,17 @@ static const int untouched[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP,
                                 SIGABRT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
 
 static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+
+int hws_process_open_standard (void)
+{
+    for (int descriptor = 0; descriptor <= 2; descriptor++) {
+        /*  The lowest free one is taken, which is this.  */
+        if (fcntl (descriptor, F_GETFD) < 0 && open ("/dev/null", O_RDWR) != descriptor) {
+            return HWS_ESYSTEM;
+        }
+    }
+    return 0;
+}
 
 int hws_process_open_signals (void)
 {

@@ -4,6 +4,10 @@
 
 #include <stddef.h>
 
+/*  Opens /dev/null for each of stdin, stdout and stderr that is closed, so that no
+ *  socket becomes the place where lines are written. Returns 0 or HWS_ESYSTEM.  */
+int hws_process_open_standard (void);
+
 /*  Blocks signals for this thread and all that come after it, and gives a descriptor
  *  on which SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are read instead. Call it
  *  before anything of libzmq or libczmq: any signal that is caught ends zloop and
