@@ -53,7 +53,7 @@ struct hws_broker {
 static void report_gone (hws_broker_t *self, hws_ms_t now)
 {
     hws_address_t address;
-    hws_front_read_monitor (self->front);
+    hws_front_read_monitor (self->front, now);
     while (hws_front_pop_gone (self->front, &address)) {
         hws_engine_peer_gone (self->engine, now, &address);
     }
@@ -171,7 +171,8 @@ static int run_turn (hws_broker_t *self)
         (now >= self->drain_end_at || (is_all_sent && hws_engine_is_drained (self->engine)))) {
         self->is_stopped = true;
     }
-    const hws_ms_t wake_at = is_all_sent ? hws_engine_wake_at (self->engine) : now;
+    hws_ms_t wake_at = is_all_sent ? hws_engine_wake_at (self->engine) : now;
+    wake_at = hws_time_min (wake_at, hws_front_wake_at (self->front));
     set_timer (self, now, hws_time_min (wake_at, self->drain_end_at));
     return self->is_stopped ? -1 : 0;
 }
@@ -237,9 +238,11 @@ static void log_statistics (const hws_broker_t *self)
     const hws_engine_stats_t *const sum = hws_engine_stats (self->engine);
     hws_log (&self->log, HWS_LOG_INFO,
              "event=counts connections=%zu peers=%zu anchors=%zu seats=%zu waiting=%zu"
-             " tombstones=%zu turns=%" PRIu64 " refused_connections=%" PRIu64,
+             " tombstones=%zu turns=%" PRIu64 " refused_connections=%" PRIu64
+             " silent_connections=%" PRIu64,
              hws_front_connections (self->front), now.peers, now.anchors, now.seats, now.waiting,
-             now.tombstones, self->turns, hws_front_refused_connections (self->front));
+             now.tombstones, self->turns, hws_front_refused_connections (self->front),
+             hws_front_silent_connections (self->front));
     hws_log (&self->log, HWS_LOG_INFO,
              "event=statistics messages_in=%" PRIu64 " bytes_in=%" PRIu64 " runs_in=%" PRIu64
              " records_in=%" PRIu64 " batches_forwarded=%" PRIu64 " batches_copied=%" PRIu64

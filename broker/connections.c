@@ -12,8 +12,10 @@ typedef struct {
 } tie_t;
 
 typedef struct {
-    hws_list_t ties; /* of tie_t */
-    bool is_open;    /* accepted and not yet closed */
+    hws_list_t ties;       /* of tie_t */
+    hws_link_t silent;     /* in silent while no HELLO has come */
+    hws_ms_t hello_end_at; /* until when one must have come */
+    bool is_open;          /* accepted and not yet closed */
 } descriptor_t;
 
 struct hws_connections {
@@ -23,6 +25,7 @@ struct hws_connections {
     size_t open_count;
     hws_map_t by_address; /* of tie_t, tied and gone ones */
     hws_list_t gone;      /* of tie_t: closed, not yet taken */
+    hws_list_t silent;    /* of descriptor_t, in the order of hello_end_at */
 };
 
 int hws_connections_new (hws_connections_t **self, size_t descriptor_limit, size_t tie_limit,
@@ -74,19 +77,22 @@ static descriptor_t *find_descriptor (const hws_connections_t *self, int number)
 
 static void lose_ties (hws_connections_t *self, descriptor_t *descriptor)
 {
+    hws_list_remove (&descriptor->silent);
     hws_link_t *link;
     while ((link = hws_list_pop (&descriptor->ties)) != NULL) {
         hws_list_append (&self->gone, link);
     }
 }
 
-void hws_connections_accepted (hws_connections_t *self, int number)
+void hws_connections_accepted (hws_connections_t *self, int number, hws_ms_t now)
 {
     descriptor_t *const descriptor = find_descriptor (self, number);
     if (descriptor) {
         lose_ties (self, descriptor);
         self->open_count += !descriptor->is_open;
         descriptor->is_open = true;
+        descriptor->hello_end_at = hws_time_after (now, HWS_HELLO_MS);
+        hws_list_append (&self->silent, &descriptor->silent);
     }
 }
 
@@ -120,6 +126,7 @@ int hws_connections_tie (hws_connections_t *self, int number, const hws_address_
     if (!descriptor) {
         return HWS_EINVALID;
     }
+    hws_list_remove (&descriptor->silent);
     tie_t *tie = find_tie (self, address);
     if (tie) {
         hws_list_remove (&tie->link);
@@ -155,6 +162,21 @@ bool hws_connections_pop_gone (hws_connections_t *self, hws_address_t *address)
     *address = tie->address;
     free_tie (self, tie);
     return true;
+}
+
+hws_ms_t hws_connections_silent_at (const hws_connections_t *self)
+{
+    hws_link_t *const first = self->silent.head;
+    return first ? hws_container_of (first, descriptor_t, silent)->hello_end_at : HWS_NEVER;
+}
+
+int hws_connections_pop_silent (hws_connections_t *self, hws_ms_t now)
+{
+    if (hws_connections_silent_at (self) > now) {
+        return -1;
+    }
+    hws_link_t *const first = hws_list_pop (&self->silent);
+    return (int) (hws_container_of (first, descriptor_t, silent) - self->descriptors);
 }
 
 size_t hws_connections_count (const hws_connections_t *self)

@@ -29,7 +29,7 @@ void hws_connections_destroy (hws_connections_t **self);
 
 /*  The transport took a connection, or closed it: whoever was tied to the descriptor
  *  is gone.  */
-void hws_connections_accepted (hws_connections_t *self, int descriptor);
+void hws_connections_accepted (hws_connections_t *self, int descriptor, hws_ms_t now);
 void hws_connections_closed (hws_connections_t *self, int descriptor);
 
 /*  A HELLO from the address came in on the descriptor. If that is closed already,
@@ -42,6 +42,13 @@ void hws_connections_forget (hws_connections_t *self, const hws_address_t *addre
 
 /*  Takes the next address whose connection is closed. Returns true with one.  */
 bool hws_connections_pop_gone (hws_connections_t *self, hws_address_t *address);
+
+/*  A connection that has brought no HELLO for HWS_HELLO_MS is to be closed: takes the next
+ *  such descriptor, or -1. It is open until the transport says otherwise, and is
+ *  not named again. silent_at is when the next one is due, or HWS_NEVER.  */
+#define HWS_HELLO_MS 30000
+int hws_connections_pop_silent (hws_connections_t *self, hws_ms_t now);
+hws_ms_t hws_connections_silent_at (const hws_connections_t *self);
 
 /*  Open descriptors now.  */
 size_t hws_connections_count (const hws_connections_t *self);

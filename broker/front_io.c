@@ -236,9 +236,14 @@ void *hws_front_monitor_socket (hws_front_t *self)
     return self->monitor.socket;
 }
 
-void hws_front_read_monitor (hws_front_t *self)
+void hws_front_read_monitor (hws_front_t *self, hws_ms_t now)
 {
-    hws_monitor_read (&self->monitor);
+    hws_monitor_read (&self->monitor, now);
+}
+
+hws_ms_t hws_front_wake_at (const hws_front_t *self)
+{
+    return hws_connections_silent_at (self->connections);
 }
 
 bool hws_front_pop_gone (hws_front_t *self, hws_address_t *address)
@@ -254,6 +259,11 @@ size_t hws_front_connections (const hws_front_t *self)
 uint64_t hws_front_refused_connections (const hws_front_t *self)
 {
     return self->monitor.refused_count;
+}
+
+uint64_t hws_front_silent_connections (const hws_front_t *self)
+{
+    return self->monitor.silent_count;
 }
 
 /*  Where the next frame of the message at hand goes.  */

@@ -46,12 +46,18 @@ void *hws_front_monitor_socket (hws_front_t *self);
 
 /*  Reads the monitor to its end; then hws_front_pop_gone takes the addresses whose
  *  connections are closed, one at a time, and returns true with one.  */
-void hws_front_read_monitor (hws_front_t *self);
+void hws_front_read_monitor (hws_front_t *self, hws_ms_t now);
 bool hws_front_pop_gone (hws_front_t *self, hws_address_t *address);
 
-/*  Connections now, and those refused for the limit since the start.  */
+/*  When the monitor is to be read even if nothing comes, or HWS_NEVER: a connection
+ *  has then been silent for too long.  */
+hws_ms_t hws_front_wake_at (const hws_front_t *self);
+
+/*  Connections now, and since the start those refused for the limit and those closed
+ *  because they said no HELLO.  */
 size_t hws_front_connections (const hws_front_t *self);
 uint64_t hws_front_refused_connections (const hws_front_t *self);
+uint64_t hws_front_silent_connections (const hws_front_t *self);
 
 /*  The next message. Returns 1 with it, valid until hws_front_release; 0 when there
  *  is none yet or `*frame_budget`, which is counted down, is used up.

@@ -35,7 +35,7 @@ int hws_monitor_init (hws_monitor_t *self, void *context, void *front, uint32_t 
 void hws_monitor_fini (hws_monitor_t *self)
 {
     if (self->socket) {
-        hws_monitor_read (self);
+        hws_monitor_read (self, 0);
         zmq_socket_monitor (self->front, NULL, 0);
         zmq_close (self->socket);
         self->socket = NULL;
@@ -50,7 +50,7 @@ static void refuse (hws_monitor_t *self, int descriptor)
     self->refused_count++;
 }
 
-static void take_event (hws_monitor_t *self, const uint8_t *frame)
+static void take_event (hws_monitor_t *self, const uint8_t *frame, hws_ms_t now)
 {
     uint16_t event;
     int32_t descriptor;
@@ -59,23 +59,29 @@ static void take_event (hws_monitor_t *self, const uint8_t *frame)
     if (event == ZMQ_EVENT_DISCONNECTED) {
         hws_connections_closed (self->connections, descriptor);
     } else if (event == ZMQ_EVENT_ACCEPTED) {
-        hws_connections_accepted (self->connections, descriptor);
+        hws_connections_accepted (self->connections, descriptor, now);
         if (hws_connections_count (self->connections) > self->connection_limit) {
             refuse (self, descriptor);
         }
     }
 }
 
-void hws_monitor_read (hws_monitor_t *self)
+void hws_monitor_read (hws_monitor_t *self, hws_ms_t now)
 {
     zmq_msg_t frame;
     zmq_msg_init (&frame);
     bool is_first = true;
     while (zmq_msg_recv (&frame, self->socket, ZMQ_DONTWAIT) >= 0) {
         if (is_first && zmq_msg_size (&frame) == EVENT_SIZE) {
-            take_event (self, zmq_msg_data (&frame));
+            take_event (self, zmq_msg_data (&frame), now);
         }
         is_first = !zmq_msg_more (&frame);
     }
     zmq_msg_close (&frame);
+
+    int silent;
+    while ((silent = hws_connections_pop_silent (self->connections, now)) >= 0) {
+        shutdown (silent, SHUT_RDWR);
+        self->silent_count++;
+    }
 }

@@ -17,6 +17,7 @@ typedef struct {
     hws_connections_t *connections; /* not owned */
     size_t connection_limit;
     uint64_t refused_count; /* connections shut down for the limit */
+    uint64_t silent_count;  /* connections shut down for want of a HELLO */
 } hws_monitor_t;
 
 /*  Begins to watch the front, before it is bound. Returns 0 or HWS_ESYSTEM.  */
@@ -26,7 +27,8 @@ int hws_monitor_init (hws_monitor_t *self, void *context, void *front, uint32_t 
 /*  Before the front is closed.  */
 void hws_monitor_fini (hws_monitor_t *self);
 
-/*  Takes everything that there is.  */
-void hws_monitor_read (hws_monitor_t *self);
+/*  Takes everything that there is, and shuts down connections that have said no
+ *  HELLO for too long.  */
+void hws_monitor_read (hws_monitor_t *self, hws_ms_t now);
 
 #endif
