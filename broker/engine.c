@@ -337,26 +337,31 @@ static void handle_request (hws_engine_t *self, hws_peer_t *peer, const hws_cont
                        hws_verb_word (message->verb));
 }
 
-/*  Any message shows that its client lives; a receiver that was taken for away is told
- *  to say everything again.  */
-static void note_alive (hws_engine_t *self, hws_peer_t *peer)
-{
-    peer->heard_at = self->now;
-    if (peer->owes_resync && peer->state == HWS_PEER_CONNECTED) {
-        peer->owes_resync = false;
-        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = self->options.epoch};
-        hws_out_control (self, peer, &resync);
-    }
-}
-
 static void send_resync (hws_engine_t *self, const hws_address_t *to)
 {
     const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = self->options.epoch};
     hws_engine_send_stranger (self, to, &resync);
 }
 
-static void handle_control (hws_engine_t *self, const hws_address_t *from,
-                            const hws_message_t *message)
+/*  Any message shows that its client lives; a client that was taken for away, as a
+ *  receiver or for it did not read, is told to say everything again.  */
+static void note_alive (hws_engine_t *self, hws_peer_t *peer)
+{
+    peer->heard_at = self->now;
+    if (!peer->owes_resync) {
+        return;
+    }
+    if (peer->state == HWS_PEER_AWAY) {
+        send_resync (self, &peer->address); /* may be refused again: until its HELLO */
+    } else {
+        peer->owes_resync = false;
+        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = self->options.epoch};
+        hws_out_control (self, peer, &resync);
+    }
+}
+
+static int handle_control (hws_engine_t *self, const hws_address_t *from,
+                           const hws_message_t *message)
 {
     hws_control_t request;
     hws_control_fault_t fault = "";
@@ -366,56 +371,64 @@ static void handle_control (hws_engine_t *self, const hws_address_t *from,
         rc == 0 && request.verb == HWS_VERB_HELLO && request.form == HWS_FORM_REQUEST;
     if (is_hello) {
         hws_on_hello (self, from, &request, message->address);
-        return;
+        return 0;
+    }
+    const int code = rc == HWS_EBAD_REQUEST || rc == HWS_EUNKNOWN_VERB ? rc
+                     : rc != 0                                         ? HWS_EPROTOCOL
+                                                                       : 0;
+    self->stats.protocol_errors += rc != 0 && rc != HWS_ENO_MEMORY;
+    if (peer == NULL && rc != 0 && rc != HWS_ENO_MEMORY && request.verb == HWS_VERB_HELLO) {
+        hws_hello_refuse (self, from, &request, code, fault); /* else it said the same again */
+        return 0;
     }
     if (peer == NULL) {
-        self->stats.protocol_errors += rc != 0;
         send_resync (self, from);
-        return;
+        return 0;
     }
     note_alive (self, peer);
-    if (rc == HWS_EUNKNOWN_VERB) {
-        self->stats.protocol_errors++;
-        hws_engine_refuse (self, peer, &request, HWS_EUNKNOWN_VERB, "%s", fault);
-    } else if (rc != 0) {
-        self->stats.protocol_errors++;
-        hws_engine_refuse (self, peer, &request,
-                           rc == HWS_EBAD_REQUEST ? HWS_EBAD_REQUEST : HWS_EPROTOCOL, "%s", fault);
+    if (rc == HWS_ENO_MEMORY) {
+        peer->owes_resync = true;
+        return rc;
+    }
+    if (rc != 0) {
+        hws_engine_refuse (self, peer, &request, code, "%s", fault);
     } else if (request.form != HWS_FORM_REQUEST) {
         hws_engine_fault (self, peer, HWS_EPROTOCOL, "a broker sends no requests to answer");
     } else {
         handle_request (self, peer, &request);
     }
+    return 0;
 }
 
-static int handle_batch (hws_engine_t *self, const hws_address_t *from, hws_message_t *message)
+static void handle_batch (hws_engine_t *self, const hws_address_t *from, hws_message_t *message)
 {
     hws_peer_t *const peer = hws_peer_at (self, from);
     if (peer == NULL) {
         send_resync (self, from);
-        return 0;
+        return;
     }
     note_alive (self, peer);
     hws_batch_t batch;
     if (hws_batch_open (&batch, message->frame[0]) != 0) {
         hws_engine_fault (self, peer, HWS_EPROTOCOL, "a batch is malformed");
-        return 0;
+        return;
     }
     switch (batch.kind) {
     case HWS_BATCH_DATA:
-        return hws_on_data (self, peer, message, &batch);
+        hws_on_data (self, peer, message, &batch);
+        return;
     case HWS_BATCH_ACK:
         hws_on_ack (self, peer, &batch);
-        return 0;
+        return;
     case HWS_BATCH_WINDOW:
         hws_on_window (self, peer, &batch);
-        return 0;
+        return;
     case HWS_BATCH_GRANT:
     case HWS_BATCH_POSITION:
         hws_engine_fault (self, peer, HWS_EPROTOCOL, "this kind of batch is not expected");
-        return 0;
+        return;
     default:
-        return 0; /* of the upper half: ignored */
+        return; /* of the upper half: ignored */
     }
 }
 
@@ -428,10 +441,10 @@ int hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *f
     int rc = 0;
     if (message->frame_count == 1 && message->frame[0].size > 0 &&
         message->frame[0].data[0] == HWS_BATCH_MARK) {
-        rc = handle_batch (self, from, message);
+        handle_batch (self, from, message);
     } else if (message->frame_count == 2 && message->frame[0].size > 0 &&
                message->frame[0].data[0] >= 'A' && message->frame[0].data[0] <= 'Z') {
-        handle_control (self, from, message);
+        rc = handle_control (self, from, message);
     } else {
         hws_peer_t *const peer = hws_peer_at (self, from);
         if (peer) {

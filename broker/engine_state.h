@@ -51,6 +51,8 @@ struct hws_engine {
  *  has said HELLO (but for HELLO itself).  */
 void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_control_t *message,
                    const char *network_address);
+void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_control_t *request,
+                       int code, const char *reason);
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
@@ -63,10 +65,10 @@ void hws_on_ping (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
 /*  hws_attach_try seats the sender, or finds its seat or its tombstone, and fills the
  *  answer; returns 0 or the code of a refusal, with its sentence in `reason`.  */
 
-/*  One handler per kind of batch. Returns 0, or HWS_ENO_MEMORY when nothing was
- *  handled; a malformed batch is answered through hws_engine_fault.  */
-int hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message,
-                 hws_batch_t *batch);
+/*  One handler per kind of batch. A malformed batch is answered through
+ *  hws_engine_fault, once.  */
+void hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message,
+                  hws_batch_t *batch);
 void hws_on_ack (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 void hws_on_window (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 

@@ -19,6 +19,7 @@ typedef struct {
     bool is_whole;           /* the message may still be passed on as it is */
     hws_peer_t *receiver;    /* of every run taken so far, while is_whole */
     size_t taken_count;      /* runs taken so far */
+    size_t taken_bytes;      /* their headers and bodies */
     hws_outgoing_t *forward; /* allocated ahead, while is_whole */
 } pass_t;
 
@@ -54,10 +55,48 @@ static void tell_unknown (pass_t *pass, uint64_t stream)
     hws_out_control (engine, pass->peer, &message);
 }
 
+static int copy_run (pass_t *pass, hws_peer_t *receiver, const hws_run_t *run)
+{
+    const int rc = hws_out_reserve_run (pass->engine, receiver, run->body.size);
+    if (rc == 0) {
+        hws_out_add_run (pass->engine, receiver, run);
+    }
+    return rc;
+}
+
+/*  The message cannot go as it is: the runs taken so far, which are the first that are
+ *  not VOID, are copied after all. Without memory they are lost on the way and the
+ *  receiver, who misses them, opens again.  */
+static void give_up_whole (pass_t *pass)
+{
+    pass->is_whole = false;
+    hws_batch_t batch;
+    hws_run_t run;
+    if (pass->taken_count == 0 || hws_batch_open (&batch, pass->message->frame[0]) != 0) {
+        return;
+    }
+    size_t left = pass->taken_count;
+    while (left > 0 && hws_batch_next_run (&batch, &run) == 1) {
+        if (run.type == HWS_RUN_VOID) {
+            continue;
+        }
+        left--;
+        if (copy_run (pass, pass->receiver, &run) != 0) {
+            pass->receiver->owes_resync = true;
+        }
+    }
+}
+
+/*  Ends the stream, behind what was taken of it. An ending that was forwarded on this
+ *  connection stands; one that was rewound and not yet repeated is replaced.  */
 static void violate (pass_t *pass, hws_seat_t *seat, const char *reason)
 {
+    if (pass->is_whole) {
+        give_up_whole (pass);
+    }
     pass->engine->stats.protocol_errors++;
-    hws_seat_end (pass->engine, seat, HWS_RUN_DROPPED, HWS_CAUSE_PROTOCOL, reason, false);
+    hws_seat_end (pass->engine, seat, HWS_RUN_DROPPED, HWS_CAUSE_PROTOCOL, reason,
+                  seat->next_seq <= seat->end_seq);
 }
 
 /*  What is wrong with the run's own fields, or null.  */
@@ -116,48 +155,19 @@ static verdict_t judge (pass_t *pass, hws_seat_t *seat, const hws_run_t *run)
         }
         return RUN_SKIP;
     }
-    if (seat->state == HWS_SEAT_EXITING && end > seat->end_seq + 1) {
+    const bool is_ending = hws_run_is_ending (run->type);
+    if (seat->state == HWS_SEAT_EXITING &&
+        (is_ending ? run->first_seq != seat->end_seq : end > seat->end_seq)) {
         violate (pass, seat, "data after the ending");
         return RUN_SKIP;
     }
-    if (!hws_run_is_ending (run->type) &&
-        (end > seat->limit_seq || seat->next_bytes > seat->limit_bytes ||
-         run->body.size > seat->limit_bytes - seat->next_bytes)) {
+    if (!is_ending && (end > seat->limit_seq || seat->next_bytes > seat->limit_bytes ||
+                       run->body.size > seat->limit_bytes - seat->next_bytes)) {
         engine->stats.credit_violations++;
         violate (pass, seat, "sent beyond its window");
         return RUN_SKIP;
     }
     return RUN_TAKE;
-}
-
-static int copy_run (pass_t *pass, hws_peer_t *receiver, const hws_run_t *run)
-{
-    const int rc = hws_out_reserve_run (pass->engine, receiver, run->body.size);
-    if (rc == 0) {
-        hws_out_add_run (pass->engine, receiver, run);
-    }
-    return rc;
-}
-
-/*  The message cannot go as it is: the runs taken so far, which lie before `end`, are
- *  copied after all. Without memory they are lost on the way and the receiver, who
- *  misses them, opens again.  */
-static void give_up_whole (pass_t *pass, const uint8_t *end)
-{
-    pass->is_whole = false;
-    if (pass->taken_count == 0) {
-        return;
-    }
-    hws_batch_t batch;
-    hws_run_t run;
-    if (hws_batch_open (&batch, pass->message->frame[0]) != 0) {
-        return;
-    }
-    while (hws_batch_next_run (&batch, &run) == 1 && run.body.data < end) {
-        if (run.type != HWS_RUN_VOID && copy_run (pass, pass->receiver, &run) != 0) {
-            pass->receiver->owes_resync = true;
-        }
-    }
 }
 
 static void handle_run (pass_t *pass, hws_run_t *run)
@@ -185,7 +195,7 @@ static void handle_run (pass_t *pass, hws_run_t *run)
     }
     hws_peer_t *const receiver = seat->anchor->owner;
     if (pass->is_whole && pass->receiver && pass->receiver != receiver) {
-        give_up_whole (pass, header);
+        give_up_whole (pass);
     }
     pass->receiver = receiver;
     run->stream = seat->routing_session_id;
@@ -195,6 +205,7 @@ static void handle_run (pass_t *pass, hws_run_t *run)
         return;
     }
     pass->taken_count++;
+    pass->taken_bytes += HWS_RUN_HEADER_SIZE + run->body.size;
     engine->stats.records_in += run->count;
     hws_seat_advance (seat, run);
     if (hws_run_is_ending (run->type)) {
@@ -202,29 +213,28 @@ static void handle_run (pass_t *pass, hws_run_t *run)
     }
 }
 
-int hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message, hws_batch_t *batch)
+void hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message,
+                  hws_batch_t *batch)
 {
     pass_t pass = {.engine = engine, .peer = peer, .message = message};
     if (message->frame[0].size > engine->options.limits.batch_bytes) {
         hws_engine_fault (engine, peer, HWS_EPROTOCOL, "a batch is larger than batch_bytes");
-        return 0;
+        return;
     }
     if (message->payload && message->frame[0].size >= FORWARD_SIZE) {
         pass.forward = calloc (1, sizeof *pass.forward);
-        if (pass.forward == NULL) {
-            return HWS_ENO_MEMORY;
-        }
-        pass.is_whole = true;
+        pass.is_whole = pass.forward != NULL;
     }
     hws_run_t run;
     int rc;
     while ((rc = hws_batch_next_run (batch, &run)) == 1) {
         handle_run (&pass, &run);
     }
+    /* A message is held whole only if the windows count most of it. */
+    if (pass.is_whole && (rc < 0 || pass.taken_bytes < message->frame[0].size / 2)) {
+        give_up_whole (&pass);
+    }
     if (rc < 0) {
-        if (pass.is_whole) {
-            give_up_whole (&pass, message->data + message->frame[0].size);
-        }
         hws_engine_fault (engine, peer, HWS_EPROTOCOL, "a batch is malformed");
     }
     if (pass.is_whole && pass.taken_count > 0) {
@@ -235,5 +245,4 @@ int hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message,
     } else {
         free (pass.forward);
     }
-    return 0;
 }

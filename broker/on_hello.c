@@ -4,10 +4,10 @@
 
 #include "base/text.h"
 
-static void refuse (hws_engine_t *engine, const hws_address_t *to, const hws_control_t *request,
-                    int code, const char *reason)
+void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_control_t *request,
+                       int code, const char *reason)
 {
-    hws_control_t message = {.verb = HWS_VERB_HELLO,
+    hws_control_t message = {.verb = request->has_id ? HWS_VERB_HELLO : HWS_VERB_ERROR,
                              .form = HWS_FORM_ERR,
                              .has_id = request->has_id,
                              .id = request->id,
@@ -39,7 +39,7 @@ void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_co
 {
     const hws_hello_t *const hello = &message->as.hello;
     if (hello->protocol != HWS_PROTOCOL_VERSION) {
-        refuse (engine, from, message, HWS_EPROTOCOL, "this broker speaks protocol 1");
+        hws_hello_refuse (engine, from, message, HWS_EPROTOCOL, "this broker speaks protocol 1");
         return;
     }
     hws_peer_t *peer = hws_peer_at (engine, from);
@@ -50,16 +50,17 @@ void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_co
     }
     peer = hws_peer_of_client (engine, &hello->client_id);
     if (peer) {
-        hws_peer_move (engine, peer, from);
+        hws_peer_move (engine, peer, from, network_address);
     } else if (engine->peers_by_client.count >= engine->options.limits.peers) {
         hws_engine_log (engine, HWS_LOG_WARN, "event=limit limit=peers value=%llu",
                         (unsigned long long) engine->options.limits.peers);
-        refuse (engine, from, message, HWS_ELIMIT, "the broker has all the clients it takes");
+        hws_hello_refuse (engine, from, message, HWS_ELIMIT,
+                          "the broker has all the clients it takes");
         return;
     } else {
         peer = hws_peer_new (engine, &hello->client_id, from, network_address);
         if (peer == NULL) {
-            refuse (engine, from, message, HWS_ELIMIT, "the broker is out of memory");
+            hws_hello_refuse (engine, from, message, HWS_ELIMIT, "the broker is out of memory");
             return;
         }
     }

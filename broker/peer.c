@@ -1,6 +1,7 @@
 #include "broker/peer.h"
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "broker/engine_state.h"
 
 #include <stdlib.h>
@@ -30,8 +31,7 @@ hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
     self->unknown_at = engine->now - HWS_UNKNOWN_STREAM_MS;
     self->silence.kind = HWS_DEADLINE_PEER;
     hws_out_init (&self->out);
-    const size_t size = strnlen (network_address, HWS_NAME_SIZE_MAX);
-    memcpy (self->network_address, network_address, size);
+    hws_text_copy (self->network_address, sizeof self->network_address, network_address);
     hws_map_insert (&engine->peers_by_client, &self->by_client_id,
                     hws_bytes (self->client_id.bytes, HWS_ID_SIZE));
     hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));
@@ -84,12 +84,14 @@ static void leave_all (hws_engine_t *engine, hws_peer_t *self)
     }
 }
 
-void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address)
+void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address,
+                    const char *network_address)
 {
     leave_all (engine, self);
     hws_map_remove (&engine->peers_by_address, &self->by_address);
     self->address = *address;
     hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));
+    hws_text_copy (self->network_address, sizeof self->network_address, network_address);
     self->state = HWS_PEER_CONNECTED;
     self->heard_at = engine->now;
     self->owes_resync = false;

@@ -48,7 +48,8 @@ hws_peer_t *hws_peer_of_client (const hws_engine_t *engine, const hws_id_t *clie
 
 /*  The peer said HELLO, from this address: all that belongs to it is away until it is
  *  attached and opened again, and nothing queued for it is sent.  */
-void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address);
+void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address,
+                    const char *network_address);
 
 /*  Its connection is closed or dead.  */
 void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self);
