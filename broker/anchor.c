@@ -170,12 +170,18 @@ void hws_anchor_arm (hws_engine_t *engine, hws_anchor_t *self)
 
 void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self)
 {
+    if (self->owner->state == HWS_PEER_AWAY) {
+        /* The request was read after the end of its connection. */
+        self->is_receiver_present = true;
+        hws_anchor_leave (engine, self);
+        return;
+    }
     if (self->state == HWS_ANCHOR_ABANDONED) {
         self->state = HWS_ANCHOR_OPEN;
     }
     self->is_receiver_present = true;
-    for (hws_link_t *link = self->seats.head, *next; link; link = next) {
-        next = link->next;
+    for (hws_link_t *link = self->seats.head; link && self->is_receiver_present;
+         link = link->next) {
         hws_seat_replay (engine, hws_container_of (link, hws_seat_t, in_anchor));
     }
     hws_anchor_arm (engine, self);

@@ -145,7 +145,8 @@ void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
                            hws_ending_word (seat->ending), hws_cause_word (seat->cause));
         return;
     }
-    if (request->seq == seat->next_seq && anchor->is_receiver_present) {
+    const bool is_due = seat->state != HWS_SEAT_EXITING || request->seq == seat->end_seq;
+    if (request->seq == seat->next_seq && is_due && anchor->is_receiver_present) {
         take_detach (engine, seat);
     }
     if (request->seq < seat->next_seq && seat->state == HWS_SEAT_EXITING) {

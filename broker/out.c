@@ -66,17 +66,8 @@ static void miss (hws_engine_t *engine, hws_out_t *self)
     engine->stats.missed_controls++;
 }
 
-void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+static void queue_control (hws_engine_t *engine, hws_out_t *self, const hws_control_t *message)
 {
-    hws_out_t *const self = &peer->out;
-    if (peer->state == HWS_PEER_AWAY) {
-        return; /* it says everything again when it is back, and is told then */
-    }
-    hws_out_close_batch (engine, peer); /* order: what was queued before goes first */
-    if (self->is_full) {
-        miss (engine, self);
-        return;
-    }
     size_t size = 0;
     hws_outgoing_t *const outgoing = calloc (1, sizeof *outgoing);
     if (outgoing == NULL ||
@@ -97,6 +88,30 @@ void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_
     push (engine, self, outgoing);
 }
 
+void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
+{
+    hws_out_t *const self = &peer->out;
+    if (peer->state == HWS_PEER_AWAY) {
+        return; /* it says everything again when it is back, and is told then */
+    }
+    hws_out_close_batch (engine, peer); /* order: what was queued before goes first */
+    if (self->is_full || self->is_probing) {
+        miss (engine, self);
+        return;
+    }
+    queue_control (engine, self, message);
+}
+
+/*  Tells the client to say everything again, if it missed something.  */
+static void queue_resync (hws_engine_t *engine, hws_out_t *self)
+{
+    if (self->missed_control) {
+        self->missed_control = false;
+        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = engine->options.epoch};
+        queue_control (engine, self, &resync);
+    }
+}
+
 int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size)
 {
     hws_out_t *const self = &peer->out;
@@ -107,20 +122,19 @@ int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size)
         hws_out_close_batch (engine, peer);
     }
     const size_t used = self->batch ? self->batch_size : HWS_BATCH_HEADER_SIZE;
-    if (self->batch && needed <= self->batch_room - used) {
-        return 0;
-    }
     size_t room = self->batch ? self->batch_room : BATCH_ROOM_FIRST;
     while (needed > room - used) {
         room *= 2;
     }
-    uint8_t *const larger = realloc (self->batch, room);
-    if (larger == NULL) {
-        return HWS_ENO_MEMORY;
+    if (self->batch == NULL || room > self->batch_room) {
+        uint8_t *const larger = realloc (self->batch, room);
+        if (larger == NULL) {
+            return HWS_ENO_MEMORY;
+        }
+        self->batch = larger;
+        self->batch_room = room;
+        self->batch_size = used;
     }
-    self->batch = larger;
-    self->batch_room = room;
-    self->batch_size = used;
     if (!hws_link_is_in_list (&self->opened)) {
         hws_list_append (&engine->opened, &self->opened);
     }
@@ -227,24 +241,17 @@ static hws_outgoing_t *write_grants (hws_out_t *self)
     return outgoing;
 }
 
-void hws_out_write_grants (hws_engine_t *engine, hws_peer_t *peer)
+void hws_out_grant_last (hws_engine_t *engine, hws_seat_t *seat)
 {
+    hws_out_t *const self = &seat->peer->out;
+    hws_out_grant (engine, seat);
     hws_outgoing_t *outgoing;
-    while ((outgoing = write_grants (&peer->out))) {
-        push (engine, &peer->out, outgoing);
+    while (!self->is_full && hws_link_is_in_list (&seat->in_grants) &&
+           (outgoing = write_grants (self))) {
+        push (engine, self, outgoing);
     }
-}
-
-/*  A message went out after a retry and was not refused: the connection reads again,
- *  and a client that missed something is told to say everything again.  */
-static void probe_succeeded (hws_engine_t *engine, hws_peer_t *peer)
-{
-    hws_out_t *const self = &peer->out;
-    self->is_probing = self->is_probe_sent = false;
-    if (self->missed_control) {
-        self->missed_control = false;
-        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = engine->options.epoch};
-        hws_out_control (engine, peer, &resync);
+    if (hws_link_is_in_list (&seat->in_grants)) {
+        miss (engine, self);
     }
 }
 
@@ -254,15 +261,19 @@ bool hws_out_pop (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effect)
     if (self->is_full) {
         return false;
     }
-    if (self->is_probing && self->is_probe_sent) {
-        probe_succeeded (engine, peer);
-    } else if (self->missed_control && !self->is_probing) {
-        probe_succeeded (engine, peer); /* missed for want of memory, not of room */
+    if (self->is_probe_sent) {
+        /* A message went out after a retry and was not refused: the connection reads
+           again. */
+        self->is_probing = self->is_probe_sent = false;
+    }
+    if (!self->is_probing) {
+        queue_resync (engine, self);
     }
     hws_link_t *const link = hws_list_pop (&self->queue);
     hws_outgoing_t *const outgoing =
         link ? hws_container_of (link, hws_outgoing_t, link) : write_grants (self);
     if (outgoing == NULL) {
+        self->is_probing = false; /* nothing is left to probe with */
         return false;
     }
     self->is_probe_sent = self->is_probing;
@@ -303,10 +314,8 @@ bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer)
     }
     self->is_full = false;
     self->is_probing = true;
-    if (self->queue.count == 0 && self->grants.count == 0 && self->missed_control) {
-        self->missed_control = false; /* the RESYNC itself is the probe */
-        const hws_control_t resync = {.verb = HWS_VERB_RESYNC, .as.epoch = engine->options.epoch};
-        hws_out_control (engine, peer, &resync);
+    if (self->queue.count == 0 && self->grants.count == 0) {
+        queue_resync (engine, self); /* is itself the probe */
     }
     make_ready (engine, self);
     return true;

@@ -48,8 +48,8 @@ void hws_out_init (hws_out_t *self);
 /*  Drops all that waits; payloads are released through the engine's effects.  */
 void hws_out_clear (hws_engine_t *engine, hws_out_t *self);
 
-/*  Queues a control message. What cannot be queued, for the connection is full or
- *  memory is short, counts as missed.  */
+/*  Queues a control message. What cannot be queued, for the connection is full (or not
+ *  yet known to have room again) or memory is short, counts as missed.  */
 void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 
 /*  Makes sure that a run with a body of `size` bytes can be added to the open batch.
@@ -69,9 +69,10 @@ void hws_out_close_batch (hws_engine_t *engine, hws_peer_t *peer);
 /*  The seat's limits or position changed: its client gets a GRANT.  */
 void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat);
 
-/*  Writes the grants that are due for this client now, behind what is queued: for a
- *  seat that is about to go.  */
-void hws_out_write_grants (hws_engine_t *engine, hws_peer_t *peer);
+/*  The same for a seat whose clean ending was consumed and which is about to go: the
+ *  GRANT is written at once. If it cannot be, it counts as missed, and the client learns
+ *  the ending when it attaches again.  */
+void hws_out_grant_last (hws_engine_t *engine, hws_seat_t *seat);
 
 /*  Takes the next message of this client. Returns false when it has none, or none
  *  may be sent now.  */

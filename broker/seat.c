@@ -12,15 +12,15 @@
 /*  ---- Windows and the budget ------------------------------------------------- */
 
 /*  Recomputes the seat's part of the budget. An exiting seat needs what the receiver
- *  may still hold of it, a live one everything up to its limit.  */
+ *  may still hold of it, but for the ending, which may lie beyond the limit and counts
+ *  in no budget; a live one everything up to its limit.  */
 static void reserve (hws_seat_t *self)
 {
-    uint64_t needed = 0;
-    if (self->state != HWS_SEAT_EXITING) {
-        needed = self->limit_bytes - self->acked_bytes;
-    } else if (self->high_bytes > self->acked_bytes) {
-        needed = self->high_bytes - self->acked_bytes;
+    uint64_t end_bytes = self->limit_bytes;
+    if (self->state == HWS_SEAT_EXITING && self->high_bytes < end_bytes) {
+        end_bytes = self->high_bytes;
     }
+    const uint64_t needed = end_bytes > self->acked_bytes ? end_bytes - self->acked_bytes : 0;
     hws_anchor_t *const anchor = self->anchor;
     anchor->reserved_bytes = anchor->reserved_bytes - self->reserved_bytes + needed;
     self->reserved_bytes = needed;
@@ -119,7 +119,10 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     self->stream_cancel_handle = request->stream_cancel_handle;
     memcpy (self->label, request->label, sizeof self->label);
     self->deadline.kind = HWS_DEADLINE_SEAT;
-    self->attached_at = engine->now;
+    self->attached_at = self->away_at = engine->now;
+    if (peer->state == HWS_PEER_AWAY) {
+        self->state = HWS_SEAT_AWAY; /* the request was read after the end of its connection */
+    }
     self->rewound_at = engine->now - REWIND_AGAIN_MS;
     self->window_bytes = hws_anchor_next_window (anchor);
     if (anchor->is_receiver_present && hws_seat_announce (engine, self) != 0) {
@@ -157,12 +160,19 @@ void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
 
 void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
 {
-    if (self->state == HWS_SEAT_AWAY) {
+    if (self->state == HWS_SEAT_AWAY && self->peer->state == HWS_PEER_CONNECTED) {
         self->state = HWS_SEAT_ATTACHED;
     }
     self->is_dead = false;
     self->has_gap = false;
     self->attached_at = engine->now;
+    /* A full window leaves room for one byte, which nothing but an error of one letter
+       fits in: an answer with a budget of 0 would mean the default. */
+    hws_anchor_t *const anchor = self->anchor;
+    if (self->limit_bytes == self->next_bytes && anchor->reserved_bytes < anchor->buffer_bytes) {
+        self->limit_bytes++;
+        reserve (self);
+    }
     arm (engine, self);
 }
 
@@ -175,20 +185,35 @@ void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
     arm (engine, self);
 }
 
+/*  Counts what of the run was never forwarded before. Positions in bytes do not depend
+ *  on how the sender cuts its runs, so the difference is the new records' share.  */
+static void count_records (hws_seat_t *self, const hws_run_t *run)
+{
+    const uint64_t count = self->next_seq - self->high_seq;
+    const uint64_t headers = HWS_RECORD_HEADER_SIZE * count;
+    const uint64_t bytes =
+        self->next_bytes > self->high_bytes ? self->next_bytes - self->high_bytes : 0;
+    self->part_bytes += bytes > headers ? bytes - headers : 0;
+    if ((run->flags & HWS_RUN_MORE) == 0) {
+        self->records += count;
+        self->bytes += self->part_bytes;
+        self->part_bytes = 0;
+    }
+}
+
 void hws_seat_advance (hws_seat_t *self, const hws_run_t *run)
 {
-    const uint64_t end = run->first_seq + run->count;
-    const bool is_whole = run->type == HWS_RUN_RECORDS && (run->flags & HWS_RUN_MORE) == 0;
-    if (is_whole && end > self->high_seq) {
-        const bool is_new = run->first_seq >= self->high_seq;
-        self->records += is_new ? run->count : end - self->high_seq;
-        self->bytes += is_new ? run->body.size - HWS_RECORD_HEADER_SIZE * (uint64_t) run->count : 0;
-    }
     self->has_gap = false;
-    self->next_seq = end;
+    self->next_seq = run->first_seq + run->count;
     self->next_bytes += run->body.size;
-    if (self->next_seq > self->high_seq) {
-        self->high_seq = self->next_seq;
+    if (self->next_seq <= self->high_seq) {
+        return;
+    }
+    if (run->type == HWS_RUN_RECORDS) {
+        count_records (self, run);
+    }
+    self->high_seq = self->next_seq;
+    if (self->next_bytes > self->high_bytes) { /* a liar may have cut its records anew */
         self->high_bytes = self->next_bytes;
     }
 }
@@ -296,14 +321,6 @@ void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
     hws_anchor_seat_gone (engine, anchor);
 }
 
-/*  A last GRANT tells the sender that its clean ending was consumed; the seat itself
- *  is about to go.  */
-static void grant_last (hws_engine_t *engine, hws_seat_t *self)
-{
-    hws_out_grant (engine, self);
-    hws_out_write_grants (engine, self->peer);
-}
-
 void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
 {
     if (seq > self->acked_seq) {
@@ -318,7 +335,7 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
         reserve (self);
         if (!self->is_ending_ours) {
             if (self->acked_seq > self->end_seq) {
-                grant_last (engine, self);
+                hws_out_grant_last (engine, self);
                 hws_seat_gone (engine, self);
                 return;
             }
@@ -397,12 +414,13 @@ void hws_seat_rewind (hws_engine_t *engine, hws_seat_t *self)
 
 void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
 {
+    self->next_seq = self->acked_seq; /* where a receiver begins that missed everything */
+    self->next_bytes = self->acked_bytes;
     if (hws_seat_announce (engine, self) != 0) {
         self->anchor->owner->owes_resync = true;
+        hws_anchor_leave (engine, self->anchor);
         return;
     }
-    self->next_seq = self->acked_seq;
-    self->next_bytes = self->acked_bytes;
     if (self->is_ending_ours) {
         forward_ending (engine, self);
     } else if (self->state == HWS_SEAT_EXITING && self->is_dead) {
@@ -458,9 +476,8 @@ void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self, hws_
     if (self->limit_seq > self->next_seq) {
         answer->initial_credit = self->limit_seq - self->next_seq;
     }
-    if (self->limit_bytes > self->next_bytes) {
-        answer->slot_byte_budget = self->limit_bytes - self->next_bytes;
-    }
+    answer->slot_byte_budget =
+        self->limit_bytes > self->next_bytes ? self->limit_bytes - self->next_bytes : 1;
     if (self->is_ending_ours) {
         answer->has_ended = true;
         hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (self->ending));

@@ -53,7 +53,7 @@ struct hws_seat {
 
     hws_seat_state_t state;
     hws_deadline_t deadline;
-    hws_ms_t away_at;     /* since when, in AWAY */
+    hws_ms_t away_at;     /* since when, in AWAY or while the peer is away */
     hws_ms_t attached_at; /* no older silence counts */
     hws_ms_t rewound_at;  /* when the last REWIND was said */
     bool has_gap;         /* runs ahead were dropped: repeat REWIND with each PONG */
@@ -72,9 +72,10 @@ struct hws_seat {
     uint64_t want_bytes;     /* asked for one large record; 0: nothing */
     uint64_t reserved_bytes; /* its part of the anchor's budget */
 
-    uint64_t records; /* whole records forwarded */
-    uint64_t bytes;   /* their payload */
-    uint8_t ending;   /* run type of the ending, in EXITING */
+    uint64_t records;    /* whole records forwarded */
+    uint64_t bytes;      /* their payload */
+    uint64_t part_bytes; /* payload of the parts of a record that is not whole yet */
+    uint8_t ending;      /* run type of the ending, in EXITING */
     bool is_ending_ours;
     uint64_t end_seq; /* the number that the sender's own ending took */
     uint16_t cause;

@@ -31,7 +31,8 @@ static void arm (hws_engine_t *engine)
 static hws_tombstone_t *make (hws_engine_t *engine, uint8_t ending, uint16_t cause,
                               const char *reason)
 {
-    hws_tombstone_t *const self = calloc (1, sizeof *self);
+    const bool is_kept = engine->options.limits.tombstones > 0;
+    hws_tombstone_t *const self = is_kept ? calloc (1, sizeof *self) : NULL;
     if (self == NULL) {
         return NULL;
     }
