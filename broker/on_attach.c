@@ -187,7 +187,8 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     hws_control_t answer = {.verb = HWS_VERB_ATTACH};
     hws_reason_t reason = "";
     int code = hws_attach_try (engine, peer, request, &answer.as.attach_ok, reason);
-    const bool may_wait = code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL;
+    const bool may_wait =
+        (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) && peer->state == HWS_PEER_CONNECTED;
     if (may_wait && request->wait_ms > 0) {
         code = hws_waiting_add (engine, peer, message, code);
         if (code == 0) {
