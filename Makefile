@@ -55,6 +55,7 @@ SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES))
 C_FILES          = $(shell git ls-files '*.c' '*.h')
 
+comma  := ,
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
@@ -105,6 +106,10 @@ $(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_S
 
 $(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
+        malloc calloc realloc strdup strndup hws_engine_recv hws_engine_peer_gone \
+        hws_engine_refused hws_engine_expire hws_engine_flush hws_engine_pop hws_engine_drain)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

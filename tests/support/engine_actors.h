@@ -8,7 +8,7 @@
 
 /*  A batch that is being written.  */
 typedef struct {
-    uint8_t bytes[32768];
+    uint8_t bytes[65536];
     size_t size;
     uint16_t count;
 } batch_t;

@@ -22,10 +22,12 @@
 typedef struct world world_t;
 typedef struct client client_t;
 
+typedef enum { HEARD_CONTROL, HEARD_RUN, HEARD_GRANT } heard_kind_t;
+
 /*  One thing that the engine said.  */
 typedef struct {
     hws_link_t link;
-    enum { HEARD_CONTROL, HEARD_RUN, HEARD_GRANT } kind;
+    heard_kind_t kind;
     hws_control_t control;
     hws_run_t run; /* its body lies in `bytes` */
     hws_grant_t grant;
@@ -42,7 +44,8 @@ struct client {
     bool is_beating;      /* world_advance lets it PING, and PONG is not collected */
     bool is_deaf;         /* what it is sent is not collected, only counted */
     size_t message_count; /* messages that came */
-    uint64_t next_id;     /* of requests */
+    void (*on_run) (client_t *self, const hws_run_t *run); /* null, or hears every run */
+    uint64_t next_id;                                      /* of requests */
 };
 
 struct world {
@@ -55,6 +58,7 @@ struct world {
     size_t tokens_made;
     size_t tokens_back;
     size_t refused_count; /* effects given back to the engine */
+    bool is_poor;         /* the engine may be out of memory */
 };
 
 /*  Options with small limits, for a test to change before world_begin.  */
@@ -63,6 +67,9 @@ void world_begin (world_t *self, const hws_engine_options_t *options);
 
 /*  Abandons and destroys the engine; every token is back.  */
 void world_end (world_t *self);
+
+/*  Whether everything is true that must be; world_pump does it too.  */
+void world_check (const world_t *self);
 
 /*  Sends what the engine has to send.  */
 void world_pump (world_t *self);

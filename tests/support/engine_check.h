@@ -1,0 +1,12 @@
+/*  What is true of an engine between any two calls, whatever its clients do.
+ */
+#ifndef TEST_ENGINE_CHECK_H
+#define TEST_ENGINE_CHECK_H
+
+#include "broker/engine.h"
+
+/*  Fails the test if an invariant is broken. `payloads` is how many the engine has taken
+ *  and not given back.  */
+void engine_check (const hws_engine_t *engine, size_t payloads);
+
+#endif

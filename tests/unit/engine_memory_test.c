@@ -1,0 +1,342 @@
+/*  The engine without memory: in a run that touches everything, every allocation of
+ *  the engine fails once, alone and with all that follow. Nothing breaks, nothing
+ *  leaks, and when there is memory again everybody can say everything again.
+ *
+ *  Linked so that the engine's allocations, and the calls of the engine, go through
+ *  the functions here.
+ */
+#include "tests/support/engine_test.h"
+
+#include "broker/engine_state.h"
+
+#include <cjson/cJSON.h>
+
+static size_t s_depth;     /* inside of calls of the engine */
+static size_t s_countdown; /* allocations until one fails; 0: none does */
+static size_t s_failures;
+static bool s_is_for_good;
+
+static bool fails (void)
+{
+    if (s_depth == 0 || s_countdown == 0) {
+        return false;
+    }
+    if (s_countdown > 1) {
+        s_countdown--;
+        return false;
+    }
+    s_failures++;
+    s_countdown = s_is_for_good ? 1 : 0;
+    return true;
+}
+
+/*  ---- Wrapped ---------------------------------------------------------------------------- */
+
+void *__real_malloc (size_t size);
+void *__real_calloc (size_t count, size_t size);
+void *__real_realloc (void *block, size_t size);
+char *__real_strdup (const char *text);
+char *__real_strndup (const char *text, size_t size);
+void *__wrap_malloc (size_t size);
+void *__wrap_calloc (size_t count, size_t size);
+void *__wrap_realloc (void *block, size_t size);
+char *__wrap_strdup (const char *text);
+char *__wrap_strndup (const char *text, size_t size);
+
+void *__wrap_malloc (size_t size)
+{
+    return fails () ? NULL : __real_malloc (size);
+}
+
+void *__wrap_calloc (size_t count, size_t size)
+{
+    return fails () ? NULL : __real_calloc (count, size);
+}
+
+void *__wrap_realloc (void *block, size_t size)
+{
+    return fails () ? NULL : __real_realloc (block, size);
+}
+
+char *__wrap_strdup (const char *text)
+{
+    return fails () ? NULL : __real_strdup (text);
+}
+
+char *__wrap_strndup (const char *text, size_t size)
+{
+    return fails () ? NULL : __real_strndup (text, size);
+}
+
+int __real_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                            hws_message_t *message);
+void __real_hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms,
+                                  const hws_address_t *address);
+void __real_hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effect);
+void __real_hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms);
+void __real_hws_engine_flush (hws_engine_t *self);
+bool __real_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
+void __real_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason);
+int __wrap_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                            hws_message_t *message);
+void __wrap_hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms,
+                                  const hws_address_t *address);
+void __wrap_hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effect);
+void __wrap_hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms);
+void __wrap_hws_engine_flush (hws_engine_t *self);
+bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
+void __wrap_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason);
+
+int __wrap_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                            hws_message_t *message)
+{
+    s_depth++;
+    const int rc = __real_hws_engine_recv (self, now_ms, from, message);
+    s_depth--;
+    return rc;
+}
+
+void __wrap_hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *address)
+{
+    s_depth++;
+    __real_hws_engine_peer_gone (self, now_ms, address);
+    s_depth--;
+}
+
+void __wrap_hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effect)
+{
+    s_depth++;
+    __real_hws_engine_refused (self, now_ms, effect);
+    s_depth--;
+}
+
+void __wrap_hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms)
+{
+    s_depth++;
+    __real_hws_engine_expire (self, now_ms);
+    s_depth--;
+}
+
+void __wrap_hws_engine_flush (hws_engine_t *self)
+{
+    s_depth++;
+    __real_hws_engine_flush (self);
+    s_depth--;
+}
+
+bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect)
+{
+    s_depth++;
+    const bool is_one = __real_hws_engine_pop (self, effect);
+    s_depth--;
+    return is_one;
+}
+
+void __wrap_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason)
+{
+    s_depth++;
+    __real_hws_engine_drain (self, now_ms, reason);
+    s_depth--;
+}
+
+/*  ---- The run ----------------------------------------------------------------------------- */
+
+static client_t *s_receiver;
+static client_t *s_sender;
+static client_t *s_other;
+
+static void move (client_t *client)
+{
+    hws_put_u32 (client->address.id + 4, ++s_world.address_count);
+    client_hello (client);
+}
+
+static void open_named (client_t *client, uint64_t open_id, const char *name)
+{
+    hws_control_t message = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = open_id}};
+    strcpy (message.as.open.name, name);
+    client_ask (client, &message);
+}
+
+static void attach_named (client_t *client, uint64_t session_id, const char *name)
+{
+    hws_control_t message = {
+        .verb = HWS_VERB_ATTACH,
+        .as.attach = {.session_id = session_id, .label = "worker", .wait_ms = 500}};
+    strcpy (message.as.attach.anchor, name);
+    client_ask (client, &message);
+}
+
+/*  Sends for every stream of the client, from where the engine expects it.  */
+static void send_all (client_t *client, uint32_t count, size_t size)
+{
+    const hws_peer_t *const peer = hws_peer_of_client (s_world.engine, &client->id);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_DATA);
+    for (hws_link_t *link = peer ? peer->seats.head : NULL; link; link = link->next) {
+        const hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_peer);
+        stream_t stream = {.session_id = seat->session_key.session_id, .next_seq = seat->next_seq};
+        if (batch.size + count * size < 15000) {
+            batch_add_run (&batch, count ? stream_records (&stream, count, size)
+                                         : stream_ending (&stream, HWS_RUN_DETACHED));
+        }
+    }
+    batch_send (&batch, client);
+}
+
+static void acknowledge_all (void)
+{
+    for (hws_link_t *link = s_world.engine->anchors.head; link; link = link->next) {
+        const hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_engine);
+        batch_t batch;
+        batch_begin (&batch, HWS_BATCH_ACK);
+        for (hws_link_t *at = anchor->seats.head; at; at = at->next) {
+            const hws_seat_t *const seat = hws_container_of (at, hws_seat_t, in_anchor);
+            batch_add_ack (&batch, (hws_ack_t){.stream = seat->routing_session_id,
+                                               .acked_seq = seat->high_seq,
+                                               .acked_bytes = seat->high_bytes});
+        }
+        batch_send (&batch, s_receiver);
+    }
+}
+
+static hws_handle_t handle_named (const char *name)
+{
+    const hws_anchor_t *const anchor = hws_anchor_named (s_world.engine, name);
+    return anchor ? anchor->handle : (hws_handle_t){0};
+}
+
+static void run_through_everything (void)
+{
+    move (s_receiver);
+    move (s_sender);
+    move (s_other);
+    open_named (s_receiver, 1, "a");
+    open_named (s_other, 1, "b");
+    attach_named (s_sender, 1, "a");
+    attach_named (s_sender, 2, "a");
+    attach_named (s_sender, 3, "b");
+    attach_named (s_sender, 4, "later");
+    attach_named (s_other, 1, "a");
+    send_all (s_sender, 3, 100);
+    send_all (s_sender, 1, 4500); /* for two receivers: split */
+    send_all (s_other, 1, 9000);  /* forwarded */
+    acknowledge_all ();
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_WINDOW);
+    batch_add_window (&batch, (hws_window_t){.stream = 1, .want_bytes = 100000});
+    batch_send (&batch, s_sender);
+    s_receiver->is_full = true;
+    send_all (s_sender, 1, 10);
+    send_all (s_other, 1, 9000);
+    anchor_cancel (s_receiver, handle_named ("a"), 3, "stop");
+    world_advance (&s_world, 30);
+    s_receiver->is_full = false;
+    world_advance (&s_world, 30);
+    client_send_frames (s_sender, hws_bytes_of_text ("FROB"), "{\"id\":\"1\"}");
+    client_send_frames (s_sender, hws_bytes ("\x01\x01\0\x01\0\0\0\0", 8), NULL);
+    move (s_receiver);
+    open_named (s_receiver, 1, "a");
+    open_named (s_receiver, 2, "later");
+    client_ping (s_sender);
+    send_all (s_sender, 0, 0);
+    acknowledge_all ();
+    hws_engine_peer_gone (s_world.engine, s_world.now, &s_other->address);
+    world_advance (&s_world, 1000);
+    anchor_cancel (s_receiver, handle_named ("a"), 0, "enough");
+    attach_named (s_sender, 1, "a");
+    hws_control_t bye = {.verb = HWS_VERB_BYE};
+    client_ask (s_sender, &bye);
+    world_advance (&s_world, WORLD_GRACE_MS);
+}
+
+/*  Everybody says everything again, as after a RESYNC, and it works.  */
+static void begin_anew (void)
+{
+    const hws_handle_t handle = (move (s_receiver), client_forget (s_receiver),
+                                 anchor_open (s_receiver, 100, "fresh", NULL));
+    move (s_sender);
+    client_forget (s_sender);
+    stream_t stream = stream_attach (s_sender, 100, handle);
+    client_take_run (s_receiver, HWS_RUN_ATTACHED);
+    stream_send (&stream, 2, 8);
+    stream_send (&stream, 1, 9000);
+    stream_end (&stream);
+    expect_run (s_receiver, HWS_RUN_RECORDS, stream.routing, 0, 2);
+    expect_run (s_receiver, HWS_RUN_RECORDS, stream.routing, 2, 1);
+    expect_run (s_receiver, HWS_RUN_DETACHED, stream.routing, 3, 1);
+    anchor_ack (s_receiver, stream.routing, stream.next_seq, stream.next_bytes, true);
+    assert_int_equal (client_take_grant (s_sender)->acked_seq, 4);
+}
+
+static size_t fail_the_nth (size_t n)
+{
+    const hws_engine_options_t options = world_options ();
+    begin_with (&options);
+    s_world.is_poor = true;
+    s_receiver = client_connect (&s_world);
+    s_sender = client_connect (&s_world);
+    s_other = client_connect (&s_world);
+
+    s_failures = 0;
+    s_countdown = n;
+    run_through_everything ();
+    s_countdown = 0;
+
+    begin_anew ();
+    return s_failures;
+}
+
+static void every_allocation_fails_once (void **state)
+{
+    (void) state;
+    s_is_for_good = false;
+
+    size_t n = 1;
+    while (fail_the_nth (n) > 0) {
+        n++;
+    }
+
+    print_message ("%zu allocations\n", n - 1);
+    assert_true (n > 100);
+}
+
+static void memory_is_gone_for_good_from_every_allocation_on (void **state)
+{
+    (void) state;
+    s_is_for_good = true;
+
+    for (size_t n = 1; fail_the_nth (n) > 0; n++) {
+    }
+}
+
+static void new_engine_without_memory_is_refused (void **state)
+{
+    (void) state;
+    const hws_engine_options_t options = world_options ();
+    size_t n = 0;
+    int rc;
+    s_is_for_good = false;
+    do {
+        hws_engine_t *engine = NULL;
+        s_countdown = ++n;
+        s_depth = 1;
+        rc = hws_engine_new (&engine, &options);
+        s_depth = 0;
+        s_countdown = 0;
+        assert_true (rc == 0 || (rc == HWS_ENO_MEMORY && engine == NULL));
+        hws_engine_destroy (&engine);
+    } while (rc != 0);
+    assert_true (n > 3);
+}
+
+int main (void)
+{
+    cJSON_InitHooks (&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = free});
+    const struct CMUnitTest tests[] = {
+        TEST (every_allocation_fails_once),
+        TEST (memory_is_gone_for_good_from_every_allocation_on),
+        TEST (new_engine_without_memory_is_refused),
+    };
+    return cmocka_run_group_tests_name ("engine without memory", tests, NULL, NULL);
+}
