@@ -144,7 +144,7 @@ static void open_anchor (client_t *client)
         snprintf (open->name, sizeof open->name, "anchor %d", (int) below (4));
     }
     if (below (2)) {
-        open->buffer_bytes = (hws_optional_t){HWS_VALUE, 4096 << below (4)};
+        open->buffer_bytes = (hws_optional_t){HWS_VALUE, UINT64_C (4096) << below (4)};
     }
     if (below (3) == 0) {
         open->unattached_timeout_ms = (hws_optional_t){HWS_VALUE, below (2000)};
