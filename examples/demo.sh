@@ -55,7 +55,7 @@ forget() { # PID
 wait_for_line() { # LOG PATTERN
     local line end=$((SECONDS + patience))
     while [ $SECONDS -lt $end ]; do
-        while IFS= read -r line; do
+        [ ! -f "$1" ] || while IFS= read -r line; do
             case $line in
             "$2"*)
                 printf '%s' "${line#"$2"}"

@@ -33,25 +33,38 @@ static bool is_json (const hws_collector_t *self)
     return self->settings->format == HWS_FORMAT_JSON;
 }
 
-/*  The output has failed: that ends the anchor. When it is only that nobody reads any
- *  longer, as behind `head`, all is done that was asked.  */
+/*  The output has failed: that ends the anchor, and if all seemed done, it was not. When
+ *  it is only that nobody reads any longer, as behind `head`, all is done that was
+ *  asked.  */
 static void give_up_output (hws_collector_t *self)
 {
-    if (self->status != GOES_ON) {
-        return;
-    }
     if (hws_outputs_is_unread (self->outputs)) {
-        self->status = HWS_EXIT_DONE;
-        return;
+        self->status = self->status == GOES_ON ? HWS_EXIT_DONE : self->status;
+    } else if (self->status != HWS_EXIT_FAILED) {
+        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_outputs_error (self->outputs));
+        self->status = HWS_EXIT_FAILED;
     }
-    hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_outputs_error (self->outputs));
-    self->status = HWS_EXIT_FAILED;
 }
 
 static void check_output (hws_collector_t *self, int rc)
 {
     if (rc < 0) {
         give_up_output (self);
+    }
+}
+
+int hws_collector_flush (hws_collector_t *self)
+{
+    const int rc = hws_outputs_flush (self->outputs);
+    check_output (self, rc);
+    return rc;
+}
+
+/*  What is said about a sender comes after its records, where both are read.  */
+static void flush_before_words (hws_collector_t *self)
+{
+    if (self->settings->output_dir == NULL) {
+        hws_collector_flush (self);
     }
 }
 
@@ -124,6 +137,7 @@ static void take_attached (hws_collector_t *self, const hws_event_t *event)
     }
     char name[320];
     sender_name (event, name, sizeof name);
+    flush_before_words (self);
     if (self->settings->output_dir == NULL) {
         hws_console_say (self->console, HWS_LOG_INFO, "%s attached", name);
         return;
@@ -169,6 +183,7 @@ static void take_error (hws_collector_t *self, const hws_event_t *event)
         return;
     }
     char name[320];
+    flush_before_words (self);
     hws_console_say (self->console, HWS_LOG_WARN, "%s error: %.*s",
                      sender_name (event, name, sizeof name), (int) event->size,
                      (const char *) event->data);
@@ -201,6 +216,7 @@ static void take_ending (hws_collector_t *self, const hws_event_t *event, bool i
     char name[320];
     const bool has_cause = is_bad && event->cause && event->cause[0];
     const bool has_reason = event->reason && event->reason[0];
+    flush_before_words (self);
     hws_console_say (self->console, is_news ? HWS_LOG_WARN : HWS_LOG_INFO,
                      "%s %s%s%s%s, %" PRIu64 " records, %" PRIu64 " bytes%s%s",
                      sender_name (event, name, sizeof name), ending_word (event->kind),
@@ -259,13 +275,6 @@ void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool i
                                     is_reached (self->settings->senders, self->ended_count))) {
         self->status = HWS_EXIT_DONE;
     }
-}
-
-int hws_collector_flush (hws_collector_t *self)
-{
-    const int rc = hws_outputs_flush (self->outputs);
-    check_output (self, rc);
-    return rc;
 }
 
 /*  ---- Beginning and end ----  */

@@ -48,8 +48,7 @@ static void stop (void *context, int signal)
 {
     receive_t *const self = context;
     hws_receiver_close (self->receiver,
-                        signal == SIGINT ? "the receiver was interrupted (SIGINT)"
-                                         : "the receiver was terminated (SIGTERM)",
+                        signal == SIGINT ? "the receiver got SIGINT" : "the receiver got SIGTERM",
                         CLOSE_MS);
 }
 

@@ -45,7 +45,7 @@ static void stop (void *context, int signal)
 {
     send_t *const self = context;
     hws_sender_cancel (self->sender,
-                       signal == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)",
+                       signal == SIGINT ? "the sender got SIGINT" : "the sender got SIGTERM",
                        CANCEL_MS);
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "io/clock_io.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -99,8 +100,20 @@ static void wake (hws_watch_t *self)
     }
 }
 
+/*  The lowest free number is taken, so that each gets its own: stdin one that cannot
+ *  be read, stdout and stderr ones that cannot be written.  */
+static void fill_standard_descriptors (void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl (fd, F_GETFD) < 0 && open ("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) {
+            return;
+        }
+    }
+}
+
 int hws_watch_start (hws_watch_t *self)
 {
+    fill_standard_descriptors ();
     *self = (hws_watch_t){.leave_at = HWS_NEVER, .signal_fd = -1, .wake_fd = -1};
     signal (SIGPIPE, SIG_IGN);
     signal (SIGINT, SIG_DFL);

@@ -38,8 +38,10 @@ typedef struct {
 } hws_watch_t;
 
 /*  Takes SIGINT and SIGTERM over, also if they were ignored as in a shell's
- *  background, ignores SIGPIPE, and starts the thread. To be called before any
- *  other thread is made. Returns 0 or HWS_ESYSTEM.  */
+ *  background, ignores SIGPIPE, and starts the thread. A standard descriptor that the
+ *  program was started without becomes one that fails, so that no socket is taken
+ *  for it. To be called before any other thread is made or any descriptor opened
+ *  that stays. Returns 0 or HWS_ESYSTEM.  */
 int hws_watch_start (hws_watch_t *self);
 
 /*  From now on the first signal calls `stop`; if it has come already it is called
