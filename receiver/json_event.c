@@ -110,10 +110,12 @@ static void put_sender (hws_json_writer_t *writer, const hws_event_t *event)
     }
 }
 
-/*  The stable word alone, and a reason that holds it too: "heartbeat: silent for …".  */
+/*  The stable word alone, and a reason that holds it too: "heartbeat: silent for …".
+ *  A clean ending has no cause.  */
 static void put_cause (hws_json_writer_t *writer, const hws_event_t *event)
 {
-    const char *const cause = event->cause ? event->cause : "";
+    const bool is_clean = event->kind == HWS_EVENT_DETACHED || event->kind == HWS_EVENT_FINALIZED;
+    const char *const cause = event->cause && !is_clean ? event->cause : "";
     const char *const reason = event->reason ? event->reason : "";
     char text[REASON_SIZE];
     snprintf (text, sizeof text, "%s%s%s", cause, cause[0] && reason[0] ? ": " : "", reason);

@@ -85,12 +85,14 @@ static int tell_end (send_t *self, int code)
                                                                      : HWS_EXIT_BAD_END;
 }
 
-/*  The input cannot be sent whole: says so, here and to the receiver.  */
+/*  The input cannot be sent whole: says so here, lets the receiver have what came before,
+ *  and says so to it.  */
 static int abandon (send_t *self, const input_t *input, const char *text)
 {
     char reason[1024];
     snprintf (reason, sizeof reason, "%.500s: %s", input->name, text);
     hws_console_say (&self->console, HWS_LOG_ERROR, "%s", reason);
+    hws_sender_flush (self->sender, HWS_FOREVER);
     hws_sender_cancel (self->sender, reason, CANCEL_MS);
     return HWS_EXIT_FAILED;
 }

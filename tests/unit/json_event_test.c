@@ -144,7 +144,7 @@ static void a_clean_ending_has_counts_and_no_cause (void **state)
     const hws_event_t event = {.kind = HWS_EVENT_DETACHED,
                                .sender_id = 1,
                                .label = "a",
-                               .cause = NULL,
+                               .cause = "none",
                                .reason = "",
                                .records = 3,
                                .bytes = 4096};
