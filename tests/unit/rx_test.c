@@ -546,6 +546,22 @@ static void cancelled_anchor_shows_only_broker_made_endings (void **state)
     assert_false (hws_rx_cancel (&s_anchor.rx));
 }
 
+static void clean_ending_that_was_shown_is_not_replaced (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_ending (70, 0, HWS_RUN_DETACHED, 1, HWS_CAUSE_NONE);
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect (HWS_EVENT_DETACHED, 1);
+
+    hws_rx_cancel (&s_anchor.rx);
+    hws_rx_reader_discard (&s_anchor.reader);
+    give_ending (70, 1, HWS_RUN_CANCELLED, 0, HWS_CAUSE_RECEIVER_CLOSED);
+
+    expect_nothing ();
+    assert_int_equal (expect_ack ().flags, HWS_ACK_ENDED);
+}
+
 static void closed_anchor_ends_every_stream_first (void **state)
 {
     (void) state;
@@ -673,6 +689,7 @@ int main (void)
         TEST (malformed_run_cancels_its_sender_alone),
         TEST (clean_ending_behind_a_malformed_run_is_replaced),
         TEST (cancelled_anchor_shows_only_broker_made_endings),
+        TEST (clean_ending_that_was_shown_is_not_replaced),
         TEST (closed_anchor_ends_every_stream_first),
         TEST (cancel_of_a_sender_is_said_again_on_a_new_connection),
         TEST (random_runs_are_seen_once_and_in_order),
