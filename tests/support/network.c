@@ -118,6 +118,10 @@ static void to_client (network_t *self, const hws_effect_t *effect)
         hws_session_control (&client->session, self->now, hws_bytes_of_text (effect->verb), bytes);
         return;
     }
+    if (client->to_lose > 0 && bytes.data[1] == HWS_BATCH_DATA) {
+        client->to_lose--;
+        return;
+    }
     received_t *const received = malloc (sizeof *received + bytes.size);
     assert_non_null (received);
     received->base = (hws_payload_t){.hold = hold, .release = release};

@@ -17,6 +17,7 @@ typedef struct {
     uint64_t connection; /* number of the present one; 0: none */
     bool is_silent;      /* nothing passes, either way */
     bool is_refused;     /* connections cannot be made */
+    unsigned to_lose;    /* so many DATA batches to it get lost */
     uint64_t said;       /* messages that it sent */
     uint64_t pings;      /*   PINGs among them */
     uint64_t data;       /*   DATA batches among them */

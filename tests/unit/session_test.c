@@ -601,6 +601,27 @@ static void resync_is_answered_with_everything_again (void **state)
     remove_anchor (&receiver);
 }
 
+static void run_ahead_opens_the_anchor_again (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    s_network.clients[RECEIVER].to_lose = 1;
+
+    for (int i = 0; i < 3; i++) {
+        send_record (&sender, 64);
+        settle (&receiver);
+    }
+
+    assert_int_equal (receiver.records, 3);
+    assert_int_equal (session (RECEIVER)->stats.gaps, 1);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void unknown_stream_kills_nothing (void **state)
 {
     (void) state;
@@ -784,6 +805,7 @@ int main (void)
         TEST (broker_away_too_long_ends_the_streams),
         TEST (back_off_grows_to_five_seconds),
         TEST (resync_is_answered_with_everything_again),
+        TEST (run_ahead_opens_the_anchor_again),
         TEST (unknown_stream_kills_nothing),
         TEST (idle_client_pings_every_half_interval),
         TEST (waiting_is_not_silence),
