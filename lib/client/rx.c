@@ -858,6 +858,11 @@ bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event)
     return false;
 }
 
+bool hws_rx_reader_has_more (const hws_rx_reader_t *self)
+{
+    return self->block && (self->entry < self->block->count || self->block->next);
+}
+
 void hws_rx_reader_take (hws_rx_reader_t *self)
 {
     hws_assert (self->block == NULL);

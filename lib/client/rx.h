@@ -220,10 +220,7 @@ static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
 }
 
 /*  Whether hws_rx_reader_next may have another without taking.  */
-static inline bool hws_rx_reader_has_more (const hws_rx_reader_t *self)
-{
-    return self->block != NULL;
-}
+bool hws_rx_reader_has_more (const hws_rx_reader_t *self);
 
 /*  Under the client's lock: takes everything that is queued; only when the reader has
  *  nothing left.  */

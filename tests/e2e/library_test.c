@@ -1,0 +1,569 @@
+/*  hawser.h against a real broker: threads, waits, descriptors, forks, endpoints.
+ *
+ *  Threads of a test report through variables; only the test's own thread asserts.
+ */
+#include "tests/support/fixture.h"
+
+#include "hawser.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LONG_MS = 20000 };
+
+static hws_client_t *connect_client (void)
+{
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = fixture_endpoint ();
+    hws_client_t *client = NULL;
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    return client;
+}
+
+/*  An anchor with one sender, each on a client of its own.  */
+typedef struct {
+    hws_client_t *clients[2];
+    hws_receiver_t *receiver;
+    hws_sender_t *sender;
+} pair_t;
+
+static void pair_open (pair_t *self, const hws_receiver_options_t *options)
+{
+    *self = (pair_t){.clients = {connect_client (), connect_client ()}};
+    assert_int_equal (hws_receiver_open (&self->receiver, self->clients[0], "a", options), 0);
+    assert_int_equal (hws_sender_attach (&self->sender, self->clients[1], "a", NULL), 0);
+}
+
+static void pair_close (pair_t *self)
+{
+    hws_sender_destroy (&self->sender);
+    hws_receiver_destroy (&self->receiver);
+    hws_client_destroy (&self->clients[0]);
+    hws_client_destroy (&self->clients[1]);
+}
+
+static void expect (hws_receiver_t *receiver, hws_event_kind_t kind, hws_event_t *event)
+{
+    assert_int_equal (hws_receiver_recv (receiver, event, LONG_MS), 0);
+    assert_int_equal (event->kind, kind);
+}
+
+/*  ---- Streams ---- */
+
+static void records_and_errors_arrive_in_order (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+
+    assert_int_equal (hws_sender_send (pair.sender, "one", 3, LONG_MS), 0);
+    assert_int_equal (hws_sender_error (pair.sender, "oops", LONG_MS), 0);
+    void *room;
+    assert_int_equal (hws_sender_reserve (pair.sender, &room, 100, LONG_MS), 0);
+    memcpy (room, "two", 3);
+    assert_int_equal (hws_sender_commit (pair.sender, 3), 0);
+
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    assert_int_equal (event.sender_id, hws_sender_id (pair.sender));
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    assert_memory_equal (event.data, "one", 3);
+    expect (pair.receiver, HWS_EVENT_ERROR, &event);
+    assert_memory_equal (event.data, "oops", 4);
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    assert_int_equal (event.size, 3);
+    assert_memory_equal (event.data, "two", 3);
+    pair_close (&pair);
+}
+
+static void *detach_in_thread (void *sender)
+{
+    return (void *) (intptr_t) hws_sender_detach (sender, LONG_MS);
+}
+
+static void detach_waits_until_the_ending_is_consumed (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    hws_sender_send (pair.sender, "x", 1, LONG_MS);
+    assert_int_equal (hws_sender_detach (pair.sender, 0), HWS_EWOULD_BLOCK);
+    pthread_t thread;
+    assert_int_equal (pthread_create (&thread, NULL, detach_in_thread, pair.sender), 0);
+
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    expect (pair.receiver, HWS_EVENT_DETACHED, &event);
+    assert_int_equal (event.records, 1);
+    assert_int_equal (hws_receiver_recv (pair.receiver, &event, 0), HWS_EWOULD_BLOCK);
+
+    void *rc;
+    pthread_join (thread, &rc);
+    assert_int_equal ((intptr_t) rc, 0);
+    assert_int_equal (hws_sender_reason (pair.sender, NULL, NULL), 0);
+    assert_int_equal (hws_sender_send (pair.sender, "y", 1, 0), HWS_EENDED);
+    uint64_t records, bytes;
+    hws_sender_progress (pair.sender, &records, &bytes);
+    assert_int_equal (records, 1);
+    assert_int_equal (bytes, 1);
+    pair_close (&pair);
+}
+
+static void record_of_the_largest_size_moves_and_one_more_byte_is_refused (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    const size_t size = (size_t) hws_sender_record_bytes (pair.sender);
+    uint8_t *const data = malloc (size + 1);
+    assert_non_null (data);
+    for (size_t i = 0; i < size; i++) {
+        data[i] = (uint8_t) (i * 7 >> 3);
+    }
+
+    assert_int_equal (hws_sender_send (pair.sender, data, size + 1, LONG_MS), HWS_ETOO_LARGE);
+    assert_int_equal (hws_sender_send (pair.sender, data, size, LONG_MS), 0);
+
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    assert_int_equal (event.size, size);
+    assert_memory_equal (event.data, data, size);
+    free (data);
+    pair_close (&pair);
+}
+
+static void sender_stops_at_the_window_and_goes_on (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    static uint8_t data[10000];
+    size_t sent = 0;
+
+    int rc;
+    while ((rc = hws_sender_send (pair.sender, data, sizeof data, 0)) == 0) {
+        sent++;
+    }
+    assert_int_equal (rc, HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_send (pair.sender, data, sizeof data, 20), HWS_ETIMEOUT);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    for (size_t i = 0; i < sent; i++) {
+        expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    }
+    assert_int_equal (hws_receiver_recv (pair.receiver, &event, 0), HWS_EWOULD_BLOCK);
+
+    assert_int_equal (hws_sender_flush (pair.sender, LONG_MS), 0);
+    assert_int_equal (hws_sender_send (pair.sender, data, sizeof data, 0), 0);
+    pair_close (&pair);
+}
+
+static void records_are_consumed_by_acknowledgement_only_if_asked (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    hws_receiver_options_t options;
+    hws_receiver_options_init (&options);
+    options.manual_ack = true;
+    pair_open (&pair, &options);
+    hws_sender_send (pair.sender, "x", 1, LONG_MS);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    assert_int_equal (hws_receiver_recv (pair.receiver, &event, 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_flush (pair.sender, 50), HWS_ETIMEOUT);
+
+    assert_int_equal (hws_receiver_ack (pair.receiver), 0);
+
+    assert_int_equal (hws_sender_flush (pair.sender, LONG_MS), 0);
+    pair_close (&pair);
+}
+
+/*  A sender with a thread of its own.  */
+typedef struct {
+    hws_sender_t *sender;
+    size_t records;
+    int rc;
+    pthread_t thread;
+} worker_t;
+
+/*  Sends so many records, each with its count, and detaches.  */
+static void *work (void *argument)
+{
+    worker_t *const self = argument;
+    for (size_t i = 0; i < self->records && self->rc == 0; i++) {
+        self->rc = hws_sender_send (self->sender, &i, sizeof i, LONG_MS);
+    }
+    self->rc = self->rc ? self->rc : hws_sender_detach (self->sender, LONG_MS);
+    return NULL;
+}
+
+static void many_senders_of_one_client_in_many_threads (void **state)
+{
+    (void) state;
+    enum { WORKERS = 8 };
+    const size_t records = process_scaled (20000, 500);
+    hws_client_t *from = connect_client ();
+    hws_client_t *to = connect_client ();
+    hws_receiver_t *receiver = NULL;
+    assert_int_equal (hws_receiver_open (&receiver, to, "a", NULL), 0);
+    worker_t workers[WORKERS];
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = (worker_t){.records = records};
+        assert_int_equal (hws_sender_attach (&workers[i].sender, from, "a", NULL), 0);
+        assert_int_equal (pthread_create (&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+
+    size_t next[WORKERS + 1] = {0};
+    hws_event_t event;
+    for (int endings = 0; endings < WORKERS;) {
+        assert_int_equal (hws_receiver_recv (receiver, &event, LONG_MS), 0);
+        if (event.kind == HWS_EVENT_RECORD) {
+            size_t count;
+            memcpy (&count, event.data, sizeof count);
+            assert_int_equal (count, next[event.sender_id]);
+            next[event.sender_id]++;
+        } else if (event.kind != HWS_EVENT_ATTACHED) {
+            assert_int_equal (event.kind, HWS_EVENT_DETACHED);
+            assert_int_equal (event.records, records);
+            endings++;
+        }
+    }
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+
+    for (int i = 0; i < WORKERS; i++) {
+        pthread_join (workers[i].thread, NULL);
+        assert_int_equal (workers[i].rc, 0);
+        hws_sender_destroy (&workers[i].sender);
+    }
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&to);
+    hws_client_destroy (&from);
+}
+
+/*  ---- Waits ---- */
+
+/*  A call that waits on a thread of its own, and what it returned.  */
+typedef struct {
+    pair_t *pair;
+    int rc;
+    hws_event_kind_t kind;
+    pthread_t thread;
+} waiting_t;
+
+static void *wait_send (void *argument)
+{
+    waiting_t *const self = argument;
+    static const uint8_t data[10000];
+    do {
+        self->rc = hws_sender_send (self->pair->sender, data, sizeof data, LONG_MS);
+    } while (self->rc == 0);
+    return NULL;
+}
+
+static void *wait_recv (void *argument)
+{
+    waiting_t *const self = argument;
+    hws_event_t event;
+    do {
+        self->rc = hws_receiver_recv (self->pair->receiver, &event, LONG_MS);
+        self->kind = event.kind;
+    } while (self->rc == 0 && event.kind != HWS_EVENT_CLOSED);
+    return NULL;
+}
+
+static void start (waiting_t *self, pair_t *pair, void *(*run) (void *) )
+{
+    *self = (waiting_t){.pair = pair};
+    assert_int_equal (pthread_create (&self->thread, NULL, run, self), 0);
+}
+
+static void cancel_wakes_a_blocked_send (void **state)
+{
+    (void) state;
+    pair_t pair;
+    pair_open (&pair, NULL);
+    waiting_t waiting;
+    start (&waiting, &pair, wait_send);
+
+    assert_int_equal (hws_receiver_close (pair.receiver, "enough", LONG_MS), 0);
+
+    pthread_join (waiting.thread, NULL);
+    assert_int_equal (waiting.rc, HWS_ECANCELLED);
+    const char *cause, *reason;
+    assert_int_equal (hws_sender_reason (pair.sender, &cause, &reason), HWS_ECANCELLED);
+    assert_string_equal (cause, "receiver_closed");
+    assert_non_null (strstr (reason, "enough"));
+    pair_close (&pair);
+}
+
+static void cancel_wakes_a_waiting_receive (void **state)
+{
+    (void) state;
+    pair_t pair;
+    pair_open (&pair, NULL);
+    waiting_t waiting;
+    start (&waiting, &pair, wait_recv);
+
+    assert_int_equal (hws_receiver_close (pair.receiver, NULL, LONG_MS), 0);
+
+    pthread_join (waiting.thread, NULL);
+    assert_int_equal (waiting.rc, 0);
+    assert_int_equal (waiting.kind, HWS_EVENT_CLOSED);
+    hws_event_t event;
+    assert_int_equal (hws_receiver_recv (pair.receiver, &event, LONG_MS), HWS_ECLOSED);
+    pair_close (&pair);
+}
+
+static void second_receive_at_a_time_is_busy (void **state)
+{
+    (void) state;
+    pair_t pair;
+    pair_open (&pair, NULL);
+    waiting_t waiting;
+    start (&waiting, &pair, wait_recv);
+
+    hws_event_t event;
+    int rc;
+    do { /* until the other thread is inside */
+        rc = hws_receiver_recv (pair.receiver, &event, 0);
+    } while (rc != HWS_EBUSY);
+
+    assert_int_equal (hws_receiver_close (pair.receiver, NULL, LONG_MS), 0);
+    pthread_join (waiting.thread, NULL);
+    pair_close (&pair);
+}
+
+static void senders_own_cancel_tells_both_ends (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+
+    assert_int_equal (hws_sender_cancel (pair.sender, "SIGINT", LONG_MS), 0);
+
+    assert_int_equal (hws_sender_send (pair.sender, "x", 1, LONG_MS), HWS_ECANCELLED);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    expect (pair.receiver, HWS_EVENT_CANCELLED, &event);
+    assert_string_equal (event.cause, "interrupted");
+    assert_string_equal (event.reason, "SIGINT");
+    pair_close (&pair);
+}
+
+/*  ---- Descriptors ---- */
+
+static bool is_readable (int descriptor, int timeout_ms)
+{
+    struct pollfd polled = {.fd = descriptor, .events = POLLIN};
+    return poll (&polled, 1, timeout_ms) == 1;
+}
+
+static void descriptor_is_readable_while_there_are_events (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    const int descriptor = hws_receiver_fd (pair.receiver);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    assert_false (is_readable (descriptor, 0));
+
+    hws_sender_send (pair.sender, "x", 1, LONG_MS);
+    hws_sender_send (pair.sender, "y", 1, LONG_MS);
+
+    assert_true (is_readable (descriptor, LONG_MS));
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    assert_true (is_readable (descriptor, LONG_MS));
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    assert_false (is_readable (descriptor, 0));
+    pair_close (&pair);
+}
+
+static void sender_learns_its_end_through_a_descriptor (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    const int descriptor = hws_sender_fd (pair.sender);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    assert_false (is_readable (descriptor, 0));
+
+    hws_receiver_cancel_sender (pair.receiver, event.sender_id, "go away");
+
+    assert_true (is_readable (descriptor, LONG_MS));
+    const char *reason;
+    assert_int_equal (hws_sender_reason (pair.sender, NULL, &reason), HWS_ECANCELLED);
+    assert_string_equal (reason, "go away");
+    pair_close (&pair);
+}
+
+/*  ---- Refusals ---- */
+
+static void refusals_have_their_code_and_a_sentence (void **state)
+{
+    (void) state;
+    hws_client_t *client = connect_client ();
+    hws_receiver_t *receiver = NULL, *second = NULL;
+    hws_sender_t *sender = NULL;
+    char text[256];
+    assert_int_equal (hws_receiver_open (&receiver, client, "a", NULL), 0);
+
+    assert_int_equal (hws_receiver_open (&second, client, "a", NULL), HWS_ENAME_IN_USE);
+    assert_int_equal (hws_receiver_open (&second, client, "a\n", NULL), HWS_EINVALID);
+    assert_int_equal (hws_sender_attach (&sender, client, "", NULL), HWS_EINVALID);
+    assert_int_equal (hws_sender_attach (&sender, client, "nowhere", NULL), HWS_ENOT_FOUND);
+
+    hws_client_error (client, text, sizeof text);
+    assert_non_null (strstr (text, "nowhere"));
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
+static void absent_broker_is_unreachable (void **state)
+{
+    (void) state;
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = "tcp://127.0.0.1:1";
+    options.connect_ms = 100;
+    hws_client_t *client;
+    hws_sender_t *sender;
+    char text[256];
+    assert_int_equal (hws_client_new (&client, &options), 0);
+
+    assert_int_equal (hws_sender_attach (&sender, client, "a", NULL), HWS_EUNREACHABLE);
+
+    hws_client_error (client, text, sizeof text);
+    assert_string_equal (text, "no broker at tcp://127.0.0.1:1");
+    hws_client_destroy (&client);
+}
+
+static void endpoint_that_breaks_the_rules_is_invalid (void **state)
+{
+    (void) state;
+    static const char *const endpoints[] = {
+        "",           "tcp://",           "tcp://host",    "tcp://host:0", "tcp://host:65536",
+        "tcp://:1",   "tcp://host:7733x", "tcp://*:7733",  "tcp://::1:1",  "udp://host:1",
+        "inproc://x", "ipc://",           "tcp://host:-1", "host:7733"};
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        hws_client_options_t options;
+        hws_client_options_init (&options);
+        options.endpoint = endpoints[i];
+        hws_client_t *client = NULL;
+        assert_int_equal (hws_client_new (&client, &options), HWS_EINVALID);
+        assert_null (client);
+    }
+}
+
+/*  localhost has an IPv6 address too, where nobody listens.  */
+static void every_address_of_a_name_is_tried (void **state)
+{
+    (void) state;
+    const char *const port = strrchr (fixture_endpoint (), ':');
+    char endpoint[64];
+    snprintf (endpoint, sizeof endpoint, "tcp://localhost%s", port);
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = endpoint;
+    hws_client_t *client;
+    hws_receiver_t *receiver = NULL;
+    assert_int_equal (hws_client_new (&client, &options), 0);
+
+    assert_int_equal (hws_receiver_open (&receiver, client, NULL, NULL), 0);
+
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
+static void child_of_a_fork_may_use_nothing (void **state)
+{
+    (void) state;
+    pair_t pair;
+    pair_open (&pair, NULL);
+
+    const pid_t child = fork ();
+    if (child == 0) {
+        hws_event_t event;
+        hws_client_t *client = pair.clients[0];
+        const bool is_refused =
+            hws_sender_send (pair.sender, "x", 1, LONG_MS) == HWS_EWRONG_PROCESS &&
+            hws_receiver_recv (pair.receiver, &event, LONG_MS) == HWS_EWRONG_PROCESS &&
+            hws_sender_detach (pair.sender, LONG_MS) == HWS_EWRONG_PROCESS;
+        hws_sender_destroy (&pair.sender);
+        hws_receiver_destroy (&pair.receiver);
+        hws_client_destroy (&client);
+        _exit (is_refused ? 0 : 1);
+    }
+    int status;
+    assert_int_equal (waitpid (child, &status, 0), child);
+
+    assert_int_equal (status, 0);
+    assert_int_equal (hws_sender_send (pair.sender, "x", 1, LONG_MS), 0);
+    hws_event_t event;
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    pair_close (&pair);
+}
+
+static void client_comes_and_goes_without_a_leak (void **state)
+{
+    (void) state;
+    pair_t pair;
+    pair_open (&pair, NULL);
+    pair_close (&pair);
+    const int before = dup (0);
+    close (before);
+
+    for (size_t i = 0; i < process_scaled (50, 5); i++) {
+        pair_open (&pair, NULL);
+        hws_sender_send (pair.sender, "x", 1, LONG_MS);
+        pair_close (&pair);
+    }
+
+    const int after = dup (0);
+    close (after);
+    assert_int_equal (after, before);
+}
+
+#define TCP(name)  cmocka_unit_test_setup_teardown (name, fixture_setup_tcp, fixture_teardown)
+#define BARE(name) cmocka_unit_test_setup_teardown (name, fixture_setup_bare, fixture_teardown)
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        TCP (records_and_errors_arrive_in_order),
+        TCP (detach_waits_until_the_ending_is_consumed),
+        TCP (record_of_the_largest_size_moves_and_one_more_byte_is_refused),
+        TCP (sender_stops_at_the_window_and_goes_on),
+        TCP (records_are_consumed_by_acknowledgement_only_if_asked),
+        TCP (many_senders_of_one_client_in_many_threads),
+        TCP (cancel_wakes_a_blocked_send),
+        TCP (cancel_wakes_a_waiting_receive),
+        TCP (second_receive_at_a_time_is_busy),
+        TCP (senders_own_cancel_tells_both_ends),
+        TCP (descriptor_is_readable_while_there_are_events),
+        TCP (sender_learns_its_end_through_a_descriptor),
+        TCP (refusals_have_their_code_and_a_sentence),
+        BARE (absent_broker_is_unreachable),
+        BARE (endpoint_that_breaks_the_rules_is_invalid),
+        TCP (every_address_of_a_name_is_tried),
+        TCP (child_of_a_fork_may_use_nothing),
+        TCP (client_comes_and_goes_without_a_leak),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
