@@ -20,6 +20,7 @@
 #   SANITIZE=LIST   -fsanitize=LIST, e.g. address,undefined
 #   SCALE=N         counts of the long tests are divided by N (default 1)
 #   JOBS=N          test programs that run at a time (default 2)
+#   V=1             shows whole commands
 
 VERSION := $(shell sed -n 's/^\#define HWS_VERSION *"\(.*\)"/\1/p' lib/base/version.h)
 CC      ?= cc
@@ -56,6 +57,7 @@ PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES))
 C_FILES          = $(shell git ls-files '*.c' '*.h')
 
 comma  := ,
+say     = $(if $(V),,@echo "  $(1) $@";)
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
@@ -85,10 +87,10 @@ tests: $(UNIT_TESTS) $(E2E_TESTS)
 
 $(BUILD)/libhawser.a: $(call objects,$(LIB_SOURCES))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR)$(AR) rcs $@ $^
 
 $(BUILD)/libhawser.so.0: $(call objects,$(LIB_SOURCES)) lib/hawser.map
-	$(CC) -shared -Wl,-soname,libhawser.so.0 -Wl,--version-script=lib/hawser.map \
+	$(call say,LD)$(CC) -shared -Wl,-soname,libhawser.so.0 -Wl,--version-script=lib/hawser.map \
 	    $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf libhawser.so.0 $(BUILD)/libhawser.so
 
@@ -96,16 +98,16 @@ $(BUILD)/hawser-broker: $(call objects,broker/main.c $(ENGINE_SOURCES)) $(BUILD)
 $(BUILD)/hawser-send: $(call objects,$(wildcard sender/*.c)) $(BUILD)/libhawser.a
 $(BUILD)/hawser-recv: $(call objects,$(wildcard receiver/*.c)) $(BUILD)/libhawser.a
 $(PROGRAMS):
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Everything of ours that a test may use beside the library; as an archive, so that each
 # test links only what it needs.
 $(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR)$(AR) rcs $@ $^
 
 $(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
         malloc calloc realloc strdup strndup hws_engine_recv hws_engine_peer_gone \
@@ -113,7 +115,7 @@ $(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
@@ -142,7 +144,7 @@ fuzz: deps-dev
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(patsubst %.c,build/fuzz/%,$(FUZZ_SOURCES))
 fuzz-build: $(FUZZERS)
 $(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LD)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS)
 
 soak: deps-dev
 	@$(MAKE) --no-print-directory build tests $(SOAK_TESTS)
