@@ -31,7 +31,7 @@ static process_t *start_sender (const char *label)
 static void start_senders (process_t *receiver, process_t *senders[], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        char label[16];
+        char label[32];
         snprintf (label, sizeof label, "s%zu", i);
         senders[i] = start_sender (label);
         process_write (senders[i], "hello\n", 6);
@@ -78,7 +78,7 @@ static void a_killed_sender_is_dropped_once_and_the_others_complete (void **stat
     assert_true (took_ms >= 4 * HEARTBEAT_MS - 1);
     expect_one_ending (receiver, "dropped", "s2");
     for (size_t i = 0; i < 5; i++) {
-        char label[16];
+        char label[32];
         snprintf (label, sizeof label, "s%zu", i);
         assert_int_equal (event_count (receiver, "record", label), i == 2 ? 1 : 2);
         if (i != 2) {

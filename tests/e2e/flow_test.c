@@ -92,7 +92,7 @@ static void ten_records_a_second_bound_everybodys_memory_and_lose_nothing (void 
     assert_int_equal (hws_client_new (&client, &options), 0);
     assert_int_equal (hws_receiver_open (&receiver, client, "slow", NULL), 0);
     for (size_t i = 0; i < SENDERS; i++) {
-        char label[16];
+        char label[32];
         snprintf (label, sizeof label, "s%zu", i);
         senders[i] = start_sender ("slow", input, label);
     }
@@ -144,7 +144,7 @@ static void a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing (v
         process_start (NULL, "hawser-recv", "--anchor", "slow", "--senders", "4", NULL);
     process_hold_output (receiver, true);
     for (size_t i = 0; i < SENDERS; i++) {
-        char label[16];
+        char label[32];
         snprintf (label, sizeof label, "s%zu", i);
         senders[i] = start_sender ("slow", input, label);
     }

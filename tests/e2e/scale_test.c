@@ -28,7 +28,7 @@ static void a_hundred_sender_programs_of_a_hundred_records_each (void **state)
 {
     const size_t count = process_scaled (100, 10);
     char text[1000];
-    char senders_text[16];
+    char senders_text[32];
     size_t size = 0;
     process_t *senders[100];
 
@@ -42,7 +42,7 @@ static void a_hundred_sender_programs_of_a_hundred_records_each (void **state)
     process_t *receiver = process_start (NULL, "hawser-recv", "--anchor", "port", "--output-dir",
                                          output, "--senders", senders_text, NULL);
     for (size_t i = 0; i < count; i++) {
-        char label[16];
+        char label[32];
         snprintf (label, sizeof label, "s%zu", i);
         senders[i] = process_start (&files, "hawser-send", "--anchor", "port", "--label", label,
                                     "--wait", "30", NULL);
