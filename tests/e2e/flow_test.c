@@ -22,9 +22,7 @@
 #define SENDERS     4
 
 /*  4 MiB may be unacknowledged. A process also has its code, its libraries, read
- *  buffers and what its allocator keeps: the slack. Sanitizers and valgrind keep
- *  shadows and freed blocks, so that sizes say nothing under them (SCALE is their
- *  mark).  */
+ *  buffers and what its allocator keeps: the slack.  */
 #define BUDGET ((uint64_t) 4 * MIB)
 #define SLACK  ((uint64_t) 24 * MIB)
 
@@ -37,10 +35,8 @@ static void expect_bounded (const process_t *process, const char *who)
 {
     const uint64_t peak = process_peak_bytes (process);
 
-    if (!getenv ("SCALE") || strcmp (getenv ("SCALE"), "1") == 0) {
-        if (peak > BUDGET + SLACK) {
-            process_fail ("%s had %llu bytes of memory", who, (unsigned long long) peak);
-        }
+    if (process_sizes_matter () && peak > BUDGET + SLACK) {
+        process_fail ("%s had %llu bytes of memory", who, (unsigned long long) peak);
     }
 }
 

@@ -386,10 +386,11 @@ static void a_message_over_the_largest_batch_cuts_only_its_sender (void **state)
     raw_t other = raw_open ("other", 5);
     raw_expect_alive (&other);
 
+    const uint64_t after = process_peak_bytes (fixture_broker ());
     raw_close (&raw);
     raw_close (&other);
     expect_good_ones_unharmed ();
-    assert_true (process_peak_bytes (fixture_broker ()) < before + ((uint64_t) 16 << 20));
+    assert_true (!process_sizes_matter () || after < before + ((uint64_t) 16 << 20));
 }
 
 static void bytes_that_are_no_zeromq_hurt_nobody (void **state)

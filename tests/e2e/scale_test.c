@@ -138,7 +138,9 @@ static void a_thousand_anchors_opened_and_closed_leave_nothing (void **state)
     }
 
     assert_int_equal (process_descriptors (fixture_broker ()), broker_descriptors);
-    assert_true (process_resident_bytes (fixture_broker ()) < resident + (4u << 20));
+    if (process_sizes_matter ()) {
+        assert_true (process_resident_bytes (fixture_broker ()) < resident + (4u << 20));
+    }
     hws_receiver_destroy (&receiver);
     hws_client_destroy (&client);
     free (all);

@@ -58,13 +58,24 @@ int64_t process_now (void)
     return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-size_t process_scaled (size_t full, size_t least)
+static unsigned long read_scale (void)
 {
     const char *text = getenv ("SCALE");
     const unsigned long scale = text ? strtoul (text, NULL, 10) : 1;
-    const size_t count = full / (scale > 0 ? scale : 1);
+
+    return scale > 0 ? scale : 1;
+}
+
+size_t process_scaled (size_t full, size_t least)
+{
+    const size_t count = full / read_scale ();
 
     return count > least ? count : least;
+}
+
+bool process_sizes_matter (void)
+{
+    return read_scale () == 1 && !getenv ("HAWSER_WRAP");
 }
 
 /*  ---- Failing ------------------------------------------------------------------- */
@@ -568,6 +579,9 @@ int process_teardown (void)
         while (!process->ended || process->errors.fd >= 0 || process->output.fd >= 0) {
             pump (1000, NULL);
         }
+    }
+    for (size_t i = 0; i < s_run.process_count; i++) {
+        process_t *process = s_run.processes[i];
         if (has_report (process)) {
             print_message ("a report on the stderr of %s:\n%s\n", process->name,
                            process->errors.data);

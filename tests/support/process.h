@@ -91,6 +91,10 @@ size_t process_descriptors (const process_t *self);
 uint64_t process_resident_bytes (const process_t *self);
 uint64_t process_peak_bytes (const process_t *self);
 
+/*  Whether these sizes mean anything: not with SCALE above 1, which sanitizer builds run
+ *  with, nor under HAWSER_WRAP; both keep shadows and freed blocks.  */
+bool process_sizes_matter (void);
+
 /*  Milliseconds of the monotonic clock; to bound, never to wait.  */
 int64_t process_now (void);
 
