@@ -181,8 +181,8 @@ draw
 [ "$(arrived)" -ge "$total" ] || complain "not everything arrived: $(arrived) of $total bytes"
 
 title "kill -9 of the victim, half-way"
+disown "$victim" # or bash would tell of its death in its own words
 kill -9 "$victim"
-{ wait "$victim"; } 2>/dev/null
 forget "$victim"
 exec 7>&-
 wait "$feeder"
