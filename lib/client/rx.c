@@ -860,7 +860,11 @@ bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event)
 
 bool hws_rx_reader_has_more (const hws_rx_reader_t *self)
 {
-    return self->block && (self->entry < self->block->count || self->block->next);
+    if (!self->block) {
+        return false;
+    }
+    const bool is_run_over = self->is_in_run && self->left == 0;
+    return self->entry + is_run_over < self->block->count || self->block->next;
 }
 
 void hws_rx_reader_take (hws_rx_reader_t *self)

@@ -14,8 +14,8 @@ struct hws_sender {
     hws_client_t *client;
     pthread_cond_t changed; /* something may have become possible */
     unsigned waiting;       /* threads that wait for that */
+    size_t part_bytes;      /* a longer record travels in parts; fixed at the attach */
     bool is_busy;           /* a thread is inside a send, reserve or error that waits */
-    bool is_detached;       /* hws_sender_detach was called */
     int ended;              /* descriptor, readable when it has ended; -1: nobody asked yet */
 };
 
@@ -100,6 +100,7 @@ int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *
         wait_changed (self, &forever);
     }
     const bool is_refused = tx->state == HWS_TX_ENDED && tx->sender_id == 0;
+    self->part_bytes = tx->part_bytes;
     rc = is_refused ? (tx->result ? tx->result : HWS_EENDED) : 0;
     hws_client_unlock (client, false);
     if (rc) {
@@ -123,37 +124,42 @@ uint64_t hws_sender_record_bytes (const hws_sender_t *sender)
 
 /*  ---- Sending ---------------------------------------------------------------------------- */
 
-/*  The four ways to append; `room` is of reserve only.  */
-typedef enum { SEND, ERROR_TEXT, RESERVE } append_t;
+/*  The ways to append, and what each needs.  */
+typedef enum { SEND, SEND_LARGE, ERROR_TEXT, RESERVE } append_t;
 
-static int try_append (hws_sender_t *self, append_t what, const void *data, size_t size,
-                       void **room)
+typedef struct {
+    append_t what;
+    const void *data; /* SEND, ERROR_TEXT */
+    size_t size;
+    hws_tx_segment_t *parts; /* SEND_LARGE */
+    void **room;             /* RESERVE */
+} append_args_t;
+
+static int try_append (hws_sender_t *self, append_args_t *args)
 {
     hws_tx_t *const tx = &self->core.tx;
-    switch (what) {
+    switch (args->what) {
     case SEND:
-        return hws_tx_append (tx, data, size);
+        return hws_tx_append (tx, args->data, args->size);
+    case SEND_LARGE:
+        return hws_tx_adopt (tx, &args->parts);
     case ERROR_TEXT:
-        return hws_tx_append_error (tx, data, size);
+        return hws_tx_append_error (tx, args->data, args->size);
     case RESERVE:
         break;
     }
-    return hws_tx_reserve (tx, room, size);
+    return hws_tx_reserve (tx, args->room, args->size);
 }
 
-static int append (hws_sender_t *self, append_t what, const void *data, size_t size, void **room,
-                   int64_t timeout_ms)
+static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
 {
     hws_client_t *const client = self->client;
-    if (!hws_client_is_ours (client)) {
-        return HWS_EWRONG_PROCESS;
-    }
     hws_client_lock (client);
     if (self->is_busy) {
         hws_client_unlock (client, false);
         return HWS_EBUSY;
     }
-    int rc = try_append (self, what, data, size, room);
+    int rc = try_append (self, args);
     bool has_work = hws_session_changed (&self->core);
     if (rc == HWS_EWOULD_BLOCK && timeout_ms != 0) {
         const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
@@ -161,7 +167,7 @@ static int append (hws_sender_t *self, append_t what, const void *data, size_t s
         while (rc == HWS_EWOULD_BLOCK) {
             hws_client_unlock (client, has_work);
             hws_client_lock (client);
-            rc = try_append (self, what, data, size, room);
+            rc = try_append (self, args);
             has_work = hws_session_changed (&self->core);
             if (rc == HWS_EWOULD_BLOCK && !has_work) {
                 const int waited = wait_changed (self, &deadline);
@@ -176,14 +182,40 @@ static int append (hws_sender_t *self, append_t what, const void *data, size_t s
     return rc;
 }
 
+/*  Copies before it takes the lock: the client's thread has to beat meanwhile.  */
+static int send_large (hws_sender_t *self, const void *data, size_t size, int64_t timeout_ms)
+{
+    if (size > hws_sender_record_bytes (self)) {
+        return HWS_ETOO_LARGE;
+    }
+    append_args_t args = {.what = SEND_LARGE,
+                          .parts = hws_tx_parts_new (self->part_bytes, data, size)};
+    if (!args.parts) {
+        return HWS_ENO_MEMORY;
+    }
+    const int rc = append (self, &args, timeout_ms);
+    free (args.parts);
+    return rc;
+}
+
 int hws_sender_send (hws_sender_t *sender, const void *data, size_t size, int64_t timeout_ms)
 {
-    return append (sender, SEND, data, size, NULL, timeout_ms);
+    if (!hws_client_is_ours (sender->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    if (size > sender->part_bytes) {
+        return send_large (sender, data, size, timeout_ms);
+    }
+    return append (sender, &(append_args_t){.what = SEND, .data = data, .size = size}, timeout_ms);
 }
 
 int hws_sender_reserve (hws_sender_t *sender, void **room, size_t size, int64_t timeout_ms)
 {
-    return append (sender, RESERVE, NULL, size, room, timeout_ms);
+    if (!hws_client_is_ours (sender->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    return append (sender, &(append_args_t){.what = RESERVE, .room = room, .size = size},
+                   timeout_ms);
 }
 
 int hws_sender_commit (hws_sender_t *sender, size_t size)
@@ -200,11 +232,15 @@ int hws_sender_commit (hws_sender_t *sender, size_t size)
 
 int hws_sender_error (hws_sender_t *sender, const char *text, int64_t timeout_ms)
 {
+    if (!hws_client_is_ours (sender->client)) {
+        return HWS_EWRONG_PROCESS;
+    }
     const hws_bytes_t bytes = hws_bytes_of_text (text);
     if (!hws_utf8_is_valid (bytes)) {
         return HWS_EINVALID;
     }
-    return append (sender, ERROR_TEXT, text, bytes.size, NULL, timeout_ms);
+    return append (sender, &(append_args_t){.what = ERROR_TEXT, .data = text, .size = bytes.size},
+                   timeout_ms);
 }
 
 /*  ---- Waiting for the receiver --------------------------------------------------------------- */

@@ -215,39 +215,6 @@ static int admit (hws_tx_t *self, uint64_t count, uint64_t size)
     return HWS_EWOULD_BLOCK;
 }
 
-/*  A record in parts: each a number, each with its header in `own`.  */
-static int append_parts (hws_tx_t *self, const uint8_t *data, size_t size)
-{
-    const size_t part = self->part_bytes;
-    const uint64_t count = (size + part - 1) / part;
-    const uint64_t wire = size + count * HWS_RECORD_HEADER_SIZE;
-    const int rc = admit (self, count, wire);
-    if (rc) {
-        return rc;
-    }
-    hws_tx_segment_t *const segment = segment_new (self, HWS_RUN_RECORDS, (size_t) wire);
-    if (!segment) {
-        return HWS_ENO_MEMORY;
-    }
-    segment->is_parts = true;
-    segment->count = count;
-    segment->size = wire;
-    segment->payload = size;
-    uint8_t *at = segment->own;
-    for (size_t left = size; left > 0;) {
-        const size_t taken = left < part ? left : part;
-        hws_record_put (at, (uint32_t) taken);
-        memcpy (at + HWS_RECORD_HEADER_SIZE, data, taken);
-        at += HWS_RECORD_HEADER_SIZE + taken;
-        data += taken;
-        left -= taken;
-    }
-    segment_append (self, segment);
-    self->records++;
-    self->record_payload += size;
-    return 0;
-}
-
 static int check_record (const hws_tx_t *self, size_t size)
 {
     const int rc = refusal (self);
@@ -258,6 +225,59 @@ static int check_record (const hws_tx_t *self, size_t size)
         return HWS_ETOO_LARGE;
     }
     return 0;
+}
+
+hws_tx_segment_t *hws_tx_parts_new (size_t part_bytes, const void *data, size_t size)
+{
+    const uint64_t count = (size + part_bytes - 1) / part_bytes;
+    const uint64_t wire = size + count * HWS_RECORD_HEADER_SIZE;
+    hws_tx_segment_t *const segment = malloc (sizeof *segment + (size_t) wire);
+    if (!segment) {
+        return NULL;
+    }
+    *segment = (hws_tx_segment_t){
+        .type = HWS_RUN_RECORDS, .is_parts = true, .count = count, .size = wire, .payload = size};
+    const uint8_t *from = data;
+    uint8_t *at = segment->own;
+    for (size_t left = size; left > 0;) {
+        const size_t taken = left < part_bytes ? left : part_bytes;
+        hws_record_put (at, (uint32_t) taken);
+        memcpy (at + HWS_RECORD_HEADER_SIZE, from, taken);
+        at += HWS_RECORD_HEADER_SIZE + taken;
+        from += taken;
+        left -= taken;
+    }
+    return segment;
+}
+
+int hws_tx_adopt (hws_tx_t *self, hws_tx_segment_t **parts)
+{
+    hws_tx_segment_t *const segment = *parts;
+    self->is_reserved = false;
+    int rc = check_record (self, segment->payload);
+    rc = rc ? rc : admit (self, segment->count, segment->size);
+    if (rc) {
+        return rc;
+    }
+    segment->first_seq = self->end_seq;
+    segment->first_bytes = self->end_bytes;
+    segment_append (self, segment);
+    self->records++;
+    self->record_payload += segment->payload;
+    *parts = NULL;
+    return 0;
+}
+
+/*  The same for a caller that has no lock to spare: refuses before it copies.  */
+static int append_large (hws_tx_t *self, const void *data, size_t size)
+{
+    const uint64_t count = (size + self->part_bytes - 1) / self->part_bytes;
+    const int rc = admit (self, count, size + count * HWS_RECORD_HEADER_SIZE);
+    if (rc) {
+        return rc;
+    }
+    hws_tx_segment_t *parts = hws_tx_parts_new (self->part_bytes, data, size);
+    return parts ? hws_tx_adopt (self, &parts) : HWS_ENO_MEMORY;
 }
 
 /*  Counts a record of `wire` bytes that lies at the ring's tail.  */
@@ -288,8 +308,8 @@ int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
     if (rc) {
         return rc;
     }
-    if (size > self->part_bytes) {
-        return append_parts (self, data, size);
+    if (hws_tx_is_large (self, size)) {
+        return append_large (self, data, size);
     }
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
     rc = admit (self, 1, wire);
@@ -324,7 +344,7 @@ int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
         return rc;
     }
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
-    const bool is_parts = size > self->part_bytes;
+    const bool is_parts = hws_tx_is_large (self, size);
     if (is_parts) {
         const uint64_t count = (size + self->part_bytes - 1) / self->part_bytes;
         rc = admit (self, count, size + count * HWS_RECORD_HEADER_SIZE);

@@ -78,9 +78,9 @@ typedef struct {
     size_t part_bytes;      /* payload of a full part; a longer record travels in parts */
 
     /* a reservation */
-    bool is_reserved;
-    size_t reserved_size;
-    uint8_t *scratch; /* where it is written when the ring has no straight room */
+    bool is_reserved;     /* there is one */
+    size_t reserved_size; /* the largest size that may be committed */
+    uint8_t *scratch;     /* where it is written when the ring has no straight room */
     size_t scratch_size;
     bool is_scratch_used;
 
@@ -104,6 +104,21 @@ void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes);
  *  after a detach, HWS_ENO_MEMORY, or how the stream ended. After an error nothing
  *  has changed.  */
 int hws_tx_append (hws_tx_t *self, const void *data, size_t size);
+
+/*  Whether a record of this size travels in parts. Such a record is made ready without the
+ *  stream's lock, for copying it takes long, and then adopted under it.  */
+static inline bool hws_tx_is_large (const hws_tx_t *self, size_t size)
+{
+    return size > self->part_bytes;
+}
+
+/*  A large record, copied and cut into parts of `part_bytes`; null without memory. The
+ *  caller's, to be freed with free (), until it is adopted.  */
+hws_tx_segment_t *hws_tx_parts_new (size_t part_bytes, const void *data, size_t size);
+
+/*  Appends what hws_tx_parts_new made; on success nulls `*parts`. Returns as
+ *  hws_tx_append.  */
+int hws_tx_adopt (hws_tx_t *self, hws_tx_segment_t **parts);
 
 /*  Room for a record of at most `size` bytes, until the next call that appends;
  *  hws_tx_commit appends it with its true size, HWS_EINVALID without a reservation or

@@ -540,7 +540,17 @@ static void client_comes_and_goes_without_a_leak (void **state)
     assert_int_equal (after, before);
 }
 
-#define TCP(name)  cmocka_unit_test_setup_teardown (name, fixture_setup_tcp, fixture_teardown)
+/*  A broker with the times of its defaults: nobody is judged here.  */
+static int setup (void **state)
+{
+    if (fixture_setup_bare (state)) {
+        return -1;
+    }
+    fixture_start_broker (NULL, "{}");
+    return 0;
+}
+
+#define TCP(name)  cmocka_unit_test_setup_teardown (name, setup, fixture_teardown)
 #define BARE(name) cmocka_unit_test_setup_teardown (name, fixture_setup_bare, fixture_teardown)
 
 int main (void)
