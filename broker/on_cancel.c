@@ -54,10 +54,36 @@ static void cancel_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_con
     }
 }
 
+/*  What a sender's cancel of its own stream makes of it.  */
+static uint16_t own_cause (const hws_cancel_t *request)
+{
+    return strcmp (request->code, "interrupted") == 0 ? HWS_CAUSE_INTERRUPTED : HWS_CAUSE_REQUESTED;
+}
+
+/*  A sender cancels its own stream that has an ending: Ok only if that ending is what it
+ *  asks for, maybe asked for before. Else it has to wait for the true one.  */
+static void answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                          uint8_t ending, uint16_t cause)
+{
+    if (ending == HWS_RUN_CANCELLED && cause == own_cause (&message->as.cancel)) {
+        answer_ok (engine, peer, message);
+    } else {
+        hws_engine_refuse (engine, peer, message, HWS_EENDED, "the stream ended %s(%s)",
+                           hws_ending_word (ending), hws_cause_word (cause));
+    }
+}
+
 void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
 {
     const hws_cancel_t *const request = &message->as.cancel;
     hws_anchor_t *const anchor = hws_anchor_find (engine, request->handle);
+    const hws_tombstone_t *const ended =
+        hws_tombstone_of_sender (engine, request->handle, request->sender_id);
+    if (ended && (anchor == NULL || anchor->owner != peer) &&
+        memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0) {
+        answer_ended (engine, peer, message, ended->ending, ended->cause);
+        return;
+    }
     if (anchor == NULL) {
         answer_gone (engine, peer, message, request->handle);
         return;
@@ -82,9 +108,12 @@ void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
                            "only the receiver and the sender itself cancel a sender");
         return;
     }
-    const bool is_own = peer == seat->peer && strcmp (request->code, "interrupted") == 0;
+    if (seat->state == HWS_SEAT_EXITING && peer != anchor->owner) {
+        answer_ended (engine, peer, message, seat->ending, seat->cause);
+        return;
+    }
     hws_seat_end (engine, seat, HWS_RUN_CANCELLED,
-                  is_own ? HWS_CAUSE_INTERRUPTED : HWS_CAUSE_REQUESTED, request->reason,
+                  peer == seat->peer ? own_cause (request) : HWS_CAUSE_REQUESTED, request->reason,
                   peer == anchor->owner);
     answer_ok (engine, peer, message);
 }

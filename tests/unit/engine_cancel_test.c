@@ -199,11 +199,42 @@ static void sender_cannot_cancel_what_it_has_ended (void **state)
     stream_end (&s_first);
     client_take_run (s_receiver, HWS_RUN_DETACHED);
 
+    /* An Ok would tell the one that it was cancelled, the other that it was not. */
+    anchor_cancel (s_sender, s_handle, s_first.sender_id, "");
+    anchor_ack (s_receiver, s_first.routing, 1, HWS_ENDING_HEADER_SIZE, true);
     anchor_cancel (s_sender, s_handle, s_first.sender_id, "");
 
-    client_take_ok (s_sender, HWS_VERB_CANCEL);
+    client_take_refusal (s_sender, HWS_VERB_CANCEL, HWS_EENDED);
+    client_take_refusal (s_sender, HWS_VERB_CANCEL, HWS_EENDED);
     client_expect_silence (s_receiver);
     assert_null (client_find_control (s_sender, HWS_VERB_STREAM_CANCEL));
+}
+
+static void sender_that_asks_again_for_its_cancel_is_answered_ok (void **state)
+{
+    (void) state;
+    anchor_cancel (s_sender, s_handle, s_first.sender_id, "");
+    anchor_cancel (s_sender, s_handle, s_first.sender_id, "");
+    anchor_ack (s_receiver, s_first.routing, 0, 0, true);
+    anchor_cancel (s_sender, s_handle, s_first.sender_id, "");
+
+    for (int i = 0; i < 3; i++) {
+        client_take_ok (s_sender, HWS_VERB_CANCEL);
+    }
+    client_take_run (s_receiver, HWS_RUN_CANCELLED);
+    client_expect_silence (s_receiver);
+}
+
+static void sender_that_cancels_what_was_dropped_learns_that (void **state)
+{
+    (void) state;
+    anchor_cancel (s_receiver, s_handle, 0, "enough");
+    client_forget (s_sender);
+
+    anchor_cancel (s_sender, s_handle, s_first.sender_id, "");
+
+    assert_non_null (strstr (client_take_refusal (s_sender, HWS_VERB_CANCEL, HWS_EENDED)->reason,
+                             "receiver_closed"));
 }
 
 static void cancel_of_a_sender_that_is_away_is_told_when_it_comes (void **state)
@@ -278,6 +309,8 @@ int main (void)
         TEST (cancel_of_an_unknown_sender_is_not_found),
         TEST (cancel_and_detach_cross),
         TEST (sender_cannot_cancel_what_it_has_ended),
+        TEST (sender_that_asks_again_for_its_cancel_is_answered_ok),
+        TEST (sender_that_cancels_what_was_dropped_learns_that),
         TEST (cancel_of_a_sender_that_is_away_is_told_when_it_comes),
         TEST (owner_cancels_an_anchor_that_is_closing),
         TEST (empty_anchor_cannot_be_cancelled_by_one_who_left),
