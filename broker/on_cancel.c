@@ -79,7 +79,11 @@ void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     hws_anchor_t *const anchor = hws_anchor_find (engine, request->handle);
     const hws_tombstone_t *const ended =
         hws_tombstone_of_sender (engine, request->handle, request->sender_id);
-    if (ended && (anchor == NULL || anchor->owner != peer) &&
+    /* A client that has both the anchor and the sender speaks for the sender only when it
+       says so: the receiver may throw a clean ending away, the sender may not. */
+    const bool is_owner =
+        anchor && anchor->owner == peer && own_cause (request) != HWS_CAUSE_INTERRUPTED;
+    if (ended && !is_owner &&
         memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0) {
         answer_ended (engine, peer, message, ended->ending, ended->cause);
         return;
@@ -108,13 +112,13 @@ void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
                            "only the receiver and the sender itself cancel a sender");
         return;
     }
-    if (seat->state == HWS_SEAT_EXITING && peer != anchor->owner) {
+    if (seat->state == HWS_SEAT_EXITING && !is_owner) {
         answer_ended (engine, peer, message, seat->ending, seat->cause);
         return;
     }
     hws_seat_end (engine, seat, HWS_RUN_CANCELLED,
                   peer == seat->peer ? own_cause (request) : HWS_CAUSE_REQUESTED, request->reason,
-                  peer == anchor->owner);
+                  is_owner);
     answer_ok (engine, peer, message);
 }
 

@@ -294,7 +294,11 @@ void hws_out_refused (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effe
     hws_list_remove (&self->ready);
     hws_heap_set (&engine->deadlines, &self->retry.timer, engine->now + RETRY_MS);
 
-    hws_outgoing_t *const outgoing = effect->verb ? NULL : calloc (1, sizeof *outgoing);
+    /* A welcome is not missed: the client would wait for it, deaf to RESYNC. There is one
+       at most, for each HELLO empties the queue. */
+    const bool is_kept =
+        effect->verb == NULL || strcmp (effect->verb, hws_verb_word (HWS_VERB_HELLO)) == 0;
+    hws_outgoing_t *const outgoing = is_kept ? calloc (1, sizeof *outgoing) : NULL;
     if (outgoing == NULL) {
         miss (engine, self);
         return;

@@ -210,6 +210,24 @@ static void sender_cannot_cancel_what_it_has_ended (void **state)
     assert_null (client_find_control (s_sender, HWS_VERB_STREAM_CANCEL));
 }
 
+static void client_with_both_ends_cancels_as_the_one_it_says (void **state)
+{
+    (void) state;
+    stream_t own = stream_attach (s_receiver, 7, s_handle);
+    stream_end (&own);
+    client_forget (s_receiver);
+    hws_control_t message = {
+        .verb = HWS_VERB_CANCEL,
+        .as.cancel = {.handle = s_handle, .sender_id = own.sender_id, .code = "interrupted"}};
+
+    client_ask (s_receiver, &message);
+    client_take_refusal (s_receiver, HWS_VERB_CANCEL, HWS_EENDED);
+    client_expect_silence (s_receiver);
+    anchor_cancel (s_receiver, s_handle, own.sender_id, "");
+
+    expect_ending (s_receiver, own.routing, HWS_RUN_CANCELLED, "requested");
+}
+
 static void sender_that_asks_again_for_its_cancel_is_answered_ok (void **state)
 {
     (void) state;
@@ -309,6 +327,7 @@ int main (void)
         TEST (cancel_of_an_unknown_sender_is_not_found),
         TEST (cancel_and_detach_cross),
         TEST (sender_cannot_cancel_what_it_has_ended),
+        TEST (client_with_both_ends_cancels_as_the_one_it_says),
         TEST (sender_that_asks_again_for_its_cancel_is_answered_ok),
         TEST (sender_that_cancels_what_was_dropped_learns_that),
         TEST (cancel_of_a_sender_that_is_away_is_told_when_it_comes),

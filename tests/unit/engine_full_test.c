@@ -114,6 +114,23 @@ static void missed_control_is_said_again (void **state)
                          "too slow");
 }
 
+static void welcome_is_not_missed (void **state)
+{
+    (void) state;
+    s_sender->is_full = true;
+    client_hello (s_sender);
+    stream_ask (s_sender, 1, s_handle);
+
+    s_sender->is_full = false;
+    world_advance (&s_world, 20);
+
+    const heard_t *heard = client_next (s_sender);
+    assert_non_null (heard);
+    assert_int_equal (heard->control.verb, HWS_VERB_HELLO);
+    client_take (s_sender, HWS_VERB_RESYNC); /* the other answer was missed */
+    client_expect_silence (s_sender);
+}
+
 static void missed_close_is_said_again (void **state)
 {
     (void) state;
@@ -279,6 +296,7 @@ int main (void)
         TEST (full_receiver_hurts_nobody_else),
         TEST (grants_stay_state_and_the_latest_is_sent),
         TEST (missed_control_is_said_again),
+        TEST (welcome_is_not_missed),
         TEST (missed_close_is_said_again),
         TEST (missed_resync_is_said_again),
         TEST (who_stays_full_for_three_intervals_is_gone),
