@@ -48,7 +48,7 @@ LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf cancel framing clien
 ENGINE_SOURCES  := $(filter-out broker/main.c,$(wildcard broker/*.c))
 # What the programs are made of, beside their main; the tests may use it.
 PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c))
-UNIT_SOURCES    := $(wildcard tests/unit/*.c)
+UNIT_SOURCES    := $(wildcard tests/unit/*.c tests/sim/*.c)
 E2E_SOURCES     := $(wildcard tests/e2e/*.c)
 SOAK_SOURCES    := $(wildcard tests/soak/*.c)
 FUZZ_SOURCES    := $(wildcard tests/fuzz/*.c)
