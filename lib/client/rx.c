@@ -425,7 +425,10 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
             return HWS_EPROTOCOL;
         }
         if (hws_run_is_ending (run->type)) {
-            return accept_ending (self, stream, run, payload, runs_left);
+            /* Once a cancel was asked for, the broker's ending counts: the sender is told
+               that one. */
+            return stream->is_cancel_due ? 0
+                                         : accept_ending (self, stream, run, payload, runs_left);
         }
     }
     if (self->state == HWS_RX_CLOSING) {
