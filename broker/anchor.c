@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include <stdlib.h>

@@ -9,8 +9,6 @@
 #include "broker/tombstone.h"
 #include "broker/waiting.h"
 
-#include <stdarg.h>
-
 struct hws_engine {
     hws_engine_options_t options;
     hws_engine_stats_t stats;
@@ -47,23 +45,24 @@ struct hws_engine {
     uint8_t *scratch; /* HWS_CONTROL_SIZE_MAX bytes, for encoding */
 };
 
-/*  One handler per verb, each in a file of its own. The message was decoded; the peer
- *  has said HELLO (but for HELLO itself).  */
+/*  One handler per verb. The message was decoded; the peer has said HELLO (but for HELLO
+ *  itself).  */
 void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_control_t *message,
                    const char *network_address);
 void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_control_t *request,
                        int code, const char *reason);
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
+
+/*  Seats the sender, or finds its seat or its tombstone, and fills the answer. Returns 0
+ *  or the code of a refusal, with its sentence in `reason`.  */
 int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
                     hws_attach_ok_t *answer, hws_reason_t reason);
+
 void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_bye (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_ping (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
-
-/*  hws_attach_try seats the sender, or finds its seat or its tombstone, and fills the
- *  answer; returns 0 or the code of a refusal, with its sentence in `reason`.  */
 
 /*  One handler per kind of batch. A malformed batch is answered through
  *  hws_engine_fault, once.  */
@@ -71,25 +70,6 @@ void hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message
                   hws_batch_t *batch);
 void hws_on_ack (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 void hws_on_window (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
-
-/*  Answers: Ok is filled by the caller into `answer->as`; Err takes a code and a
- *  sentence.  */
-void hws_engine_answer (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request,
-                        hws_control_t *answer);
-void hws_engine_refuse (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request,
-                        int code, const char *format, ...) __attribute__ ((format (printf, 5, 6)));
-
-/*  A peer broke the protocol: one ERROR, one count.  */
-void hws_engine_fault (hws_engine_t *self, hws_peer_t *peer, int code, const char *format, ...)
-    __attribute__ ((format (printf, 4, 5)));
-
-/*  A message to an address that has no peer: sent once, or not.  */
-void hws_engine_send_stranger (hws_engine_t *self, const hws_address_t *to,
-                               const hws_control_t *message);
-
-/*  A line for the log.  */
-void hws_engine_log (hws_engine_t *self, hws_log_level_t level, const char *format, ...)
-    __attribute__ ((format (printf, 3, 4)));
 
 /*  128 bits that only this broker can make, over a role and two numbers.  */
 hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,

@@ -1,6 +1,7 @@
 /*  ACK and WINDOW: the receiver has consumed, a sender has a large record
  *  (docs/protocol.md, "Acknowledgements", "Windows").
  */
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 /*  Returns false for what cannot be true.  */

@@ -2,6 +2,7 @@
  *  (docs/protocol.md, "ATTACH"). The order of the checks is the protocol's: its
  *  seat, its tombstone, the anchor's existence, kind, room.
  */
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include "base/text.h"

@@ -1,6 +1,7 @@
 /*  BYE and PING: a client leaves, or shows that it lives (docs/protocol.md,
  *  "Connections", "Liveness").
  */
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 void hws_on_bye (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)

@@ -1,6 +1,7 @@
 /*  CANCEL and DETACH: a stream or an anchor is ended by a control message
  *  (docs/protocol.md, "CANCEL", "DETACH").
  */
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include "base/text.h"

@@ -5,6 +5,7 @@
  *  rewritten in place and what must not pass made VOID. Everything else is copied
  *  into the receivers' open batches.
  */
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*  HELLO: a client says who it is (docs/protocol.md, "Connections").  */
 
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include "base/text.h"

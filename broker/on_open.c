@@ -1,6 +1,7 @@
 /*  OPEN: a receiver opens an anchor, or says again that it is there
  *  (docs/protocol.md, "OPEN").
  */
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include <stdio.h>

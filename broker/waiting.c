@@ -1,5 +1,6 @@
 #include "broker/waiting.h"
 
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include <stdlib.h>
