@@ -7,15 +7,26 @@
 #include <stdlib.h>
 
 #define SILENT_INTERVALS 3
+#define AWAY_MS          1000 /* what is still read of a closed connection comes sooner */
 
 static hws_bytes_t address_key (const hws_address_t *address)
 {
     return hws_bytes (address, offsetof (hws_address_t, id) + address->size);
 }
 
-static hws_ms_t silence_ms (const hws_engine_t *engine)
+/*  How long a peer that owns nothing is kept after its last message.  */
+static hws_ms_t patience_ms (const hws_engine_t *engine, const hws_peer_t *self)
 {
-    return SILENT_INTERVALS * (hws_ms_t) engine->options.anchors.heartbeat_interval_ms;
+    return self->state == HWS_PEER_AWAY
+               ? AWAY_MS
+               : SILENT_INTERVALS * (hws_ms_t) engine->options.anchors.heartbeat_interval_ms;
+}
+
+/*  Looks at the peer again then, whether it owns something by now or not.  */
+static void arm (hws_engine_t *engine, hws_peer_t *self)
+{
+    hws_heap_set (&engine->deadlines, &self->silence.timer,
+                  engine->now + patience_ms (engine, self));
 }
 
 hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
@@ -35,7 +46,7 @@ hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
     hws_map_insert (&engine->peers_by_client, &self->by_client_id,
                     hws_bytes (self->client_id.bytes, HWS_ID_SIZE));
     hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));
-    hws_heap_set (&engine->deadlines, &self->silence.timer, engine->now + silence_ms (engine));
+    arm (engine, self);
     return self;
 }
 
@@ -95,7 +106,7 @@ void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t 
     self->state = HWS_PEER_CONNECTED;
     self->heard_at = engine->now;
     self->owes_resync = false;
-    hws_heap_set (&engine->deadlines, &self->silence.timer, engine->now + silence_ms (engine));
+    arm (engine, self);
 }
 
 void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self)
@@ -105,17 +116,21 @@ void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self)
     }
     leave_all (engine, self);
     self->state = HWS_PEER_AWAY;
+    arm (engine, self);
 }
 
 void hws_peer_expire (hws_engine_t *engine, hws_peer_t *self)
 {
-    const hws_ms_t due = self->heard_at + silence_ms (engine);
+    const hws_ms_t due = self->heard_at + patience_ms (engine, self);
     const bool owns_nothing =
         self->seats.count == 0 && self->anchors.count == 0 && self->waiting.count == 0;
     if (engine->now >= due && owns_nothing) {
         hws_peer_free (engine, self);
         return;
     }
-    hws_heap_set (&engine->deadlines, &self->silence.timer,
-                  due > engine->now ? due : engine->now + silence_ms (engine));
+    if (due > engine->now) {
+        hws_heap_set (&engine->deadlines, &self->silence.timer, due);
+    } else {
+        arm (engine, self);
+    }
 }

@@ -1,7 +1,7 @@
 /*  Peers: the clients as the broker sees them.
  *
  *  A peer is made by its first HELLO and lasts while anything belongs to it or its
- *  connection speaks. Its connection is an address; a HELLO from another address
+ *  connection speaks; then for a second more. Its connection is an address; a HELLO from another address
  *  moves it there. States:
  *
  *      state      HELLO      message       closed/unreachable   silent, owns nothing

@@ -118,6 +118,19 @@ static void client_without_anything_is_forgotten_when_silent (void **state)
     assert_int_equal (hws_engine_counts (s_world.engine).peers, 0);
 }
 
+static void client_without_anything_is_forgotten_a_second_after_its_connection (void **state)
+{
+    (void) state;
+    client_t *const client = client_connect (&s_world);
+
+    client_disconnect (client);
+    world_advance (&s_world, 999);
+    assert_int_equal (hws_engine_counts (s_world.engine).peers, 1);
+    world_advance (&s_world, 1);
+
+    assert_int_equal (hws_engine_counts (s_world.engine).peers, 0);
+}
+
 static void messages_of_an_earlier_connection_are_dropped (void **state)
 {
     (void) state;
@@ -517,6 +530,7 @@ int main (void)
         TEST (peers_are_limited),
         TEST (no_peers_at_all_with_a_limit_of_0),
         TEST (client_without_anything_is_forgotten_when_silent),
+        TEST (client_without_anything_is_forgotten_a_second_after_its_connection),
         TEST (messages_of_an_earlier_connection_are_dropped),
         TEST (sender_goes_on_from_a_new_connection),
         TEST (announcement_has_the_address_of_the_present_connection),
