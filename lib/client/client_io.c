@@ -198,6 +198,16 @@ static bool send_unsent (hws_client_t *self)
     return true;
 }
 
+/*  Whether the session has given up the connection that `unsent` is for. A full socket must
+ *  not hide that: nobody may ever take from it again.  */
+static bool is_given_up (hws_client_t *self)
+{
+    hws_client_lock (self);
+    const bool is_due = self->session.is_disconnect_due || self->session.is_connect_due;
+    hws_client_unlock (self, false);
+    return is_due;
+}
+
 static void do_out (hws_client_t *self, hws_out_t *out)
 {
     switch (out->kind) {
@@ -240,7 +250,10 @@ static turn_t send_turn (hws_client_t *self)
     size_t batch_bytes = HWS_BATCH_BYTES_DEFAULT;
     for (int i = 0; i < MESSAGES_PER_TURN; i++) {
         if (!send_unsent (self)) {
-            return BLOCKED;
+            if (!is_given_up (self)) {
+                return BLOCKED;
+            }
+            drop_unsent (self);
         }
         if (!has_buffer (self, batch_bytes)) {
             return BLOCKED;

@@ -13,6 +13,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -490,6 +491,39 @@ static void every_address_of_a_name_is_tried (void **state)
     hws_client_destroy (&client);
 }
 
+/*  Many windows fill what lies between the client and a broker that has stopped.  */
+static void full_connection_is_given_up_like_any_other (void **state)
+{
+    (void) state;
+    enum { SENDERS = 24 };
+    static uint8_t data[10000];
+    fixture_start_broker (NULL, "{}");
+    pair_t pair;
+    pair_open (&pair, NULL);
+    hws_sender_t *senders[SENDERS];
+    for (int i = 0; i < SENDERS; i++) {
+        assert_int_equal (hws_sender_attach (&senders[i], pair.clients[1], "a", NULL), 0);
+    }
+    char endpoint[64];
+    snprintf (endpoint, sizeof endpoint, "%s", fixture_endpoint ());
+    process_signal (fixture_broker (), SIGSTOP);
+    for (int i = 0; i < SENDERS; i++) {
+        while (hws_sender_send (senders[i], data, sizeof data, 0) == 0) {
+        }
+    }
+    assert_int_equal (hws_sender_flush (senders[0], 200), HWS_ETIMEOUT);
+
+    process_signal (fixture_broker (), SIGKILL);
+    process_expect_exit (fixture_broker (), 128 + SIGKILL);
+    fixture_start_broker (endpoint, "{}");
+
+    for (int i = 0; i < SENDERS; i++) {
+        assert_int_equal (hws_sender_flush (senders[i], LONG_MS), HWS_ETRANSPORT);
+        hws_sender_destroy (&senders[i]);
+    }
+    pair_close (&pair);
+}
+
 static void child_of_a_fork_may_use_nothing (void **state)
 {
     (void) state;
@@ -574,6 +608,7 @@ int main (void)
         BARE (absent_broker_is_unreachable),
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),
+        BARE (full_connection_is_given_up_like_any_other),
         TCP (child_of_a_fork_may_use_nothing),
         TCP (client_comes_and_goes_without_a_leak),
     };
