@@ -145,7 +145,7 @@ typedef struct {
     const char *label;  /* the sender's, "" for none; null with CLOSED */
     const void *data;   /* RECORD, ERROR: not null */
     size_t size;
-    const char *cause;  /* endings and CLOSED: one stable word ("heartbeat"), else null */
+    const char *cause;  /* DROPPED, CANCELLED, CLOSED: one stable word ("heartbeat"), else null */
     const char *reason; /* endings and CLOSED: a sentence, may be "", else null */
     uint64_t records;   /* endings: whole records of that sender that were delivered here */
     uint64_t bytes;     /* endings: their bytes */

@@ -295,14 +295,15 @@ int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t 
     return 0;
 }
 
-/*  A part of a record: one record in a run of one. The joined record is queued with the
- *  last part, so half a record is never seen.  */
+/*  A part of a record: one record in a run of one, and nothing else until the last part. The
+ *  joined record is queued with that, so half a record is never seen.  */
 static int accept_part (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
                         uint32_t runs_left)
 {
     hws_cursor_t cursor = hws_cursor (run->body);
     hws_bytes_t part;
-    if (run->count != 1 || hws_run_next_record (&cursor, &part) != 1 || cursor.left > 0) {
+    if (run->type != HWS_RUN_RECORDS || run->count != 1 ||
+        hws_run_next_record (&cursor, &part) != 1 || cursor.left > 0) {
         return HWS_EMALFORMED;
     }
     if (part.size > HWS_RECORD_SIZE_MAX - stream->join_size) {
@@ -396,7 +397,7 @@ static int accept_broker_ending (hws_rx_t *self, hws_rx_stream_t *stream, const 
 int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
                 hws_payload_t *payload, uint32_t runs_left)
 {
-    if (self->state == HWS_RX_CLOSED || run->type >= HWS_RUN_VOID) {
+    if (self->state == HWS_RX_CLOSED || run->type == HWS_RUN_VOID) {
         return 0;
     }
     if (hws_run_is_ending (run->type) && run->count == 0) {
@@ -420,7 +421,7 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
         self->has_gap = true;
         return 0;
     }
-    if (run->type != HWS_RUN_RECORDS) {
+    if (run->type != HWS_RUN_RECORDS && run->type < HWS_RUN_VOID) {
         if (run->count != 1) {
             return HWS_EPROTOCOL;
         }
@@ -435,7 +436,7 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
         stream->next_seq = end_seq;
         return 0;
     }
-    if (run->type == HWS_RUN_RECORDS && ((run->flags & HWS_RUN_MORE) || stream->join_wire > 0)) {
+    if (stream->join_wire > 0 || (run->type == HWS_RUN_RECORDS && (run->flags & HWS_RUN_MORE))) {
         const int rc = accept_part (self, stream, run, runs_left);
         return rc == HWS_EMALFORMED ? refuse_stream (stream) : rc;
     }
@@ -528,8 +529,10 @@ int hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
         return rc;
     }
     const char *const text = block->text + HWS_ENDING_HEADER_SIZE;
-    block->entries[block->count++] = (hws_rx_entry_t){
-        .type = HWS_RX_CLOSED_ENTRY, .cause = cause, .body = hws_bytes_of_text (text)};
+    block->entries[block->count++] = (hws_rx_entry_t){.type = HWS_RUN_VOID,
+                                                      .is_broker_made = true,
+                                                      .cause = cause,
+                                                      .body = hws_bytes_of_text (text)};
     hws_rx_flush (self);
     queue_block (self, block);
     advance (self, HWS_RX_EVENT_CLOSED);
@@ -766,7 +769,7 @@ static void show_ending (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws
     *event = (hws_event_t){.kind = kind_of_ending (entry->type),
                            .sender_id = stream->sender_id,
                            .label = stream->label,
-                           .cause = hws_cause_word (ending.cause),
+                           .cause = ending.cause ? hws_cause_word (ending.cause) : NULL,
                            .reason = self->text,
                            .records = stream->records,
                            .bytes = stream->bytes};
@@ -779,11 +782,23 @@ static void show_ending (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws
     self->is_pending_ending = true;
 }
 
+/*  A run of a type that this version does not know: its numbers and bytes count, and that is
+ *  all. How its bytes belong to its numbers is not known either, so of one that was seen in
+ *  part they are left out.  */
+static void pass_over (hws_rx_reader_t *self, const hws_rx_entry_t *entry)
+{
+    hws_rx_stream_t *const stream = entry->stream;
+    stream->consumed_seq = entry->first_seq + entry->count;
+    stream->consumed_bytes += entry->skip == 0 ? entry->body.size : 0;
+    self->unpublished += entry->body.size;
+    touch (self, stream);
+}
+
 /*  Shows an entry that is not a run of records. False when it is passed over.  */
 static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_event_t *event)
 {
     hws_rx_stream_t *const stream = entry->stream;
-    if (entry->type == HWS_RX_CLOSED_ENTRY) {
+    if (!stream) {
         copy_text (self, entry->body);
         *event = (hws_event_t){
             .kind = HWS_EVENT_CLOSED, .cause = hws_cause_word (entry->cause), .reason = self->text};
@@ -806,6 +821,10 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
             .kind = HWS_EVENT_ATTACHED, .sender_id = stream->sender_id, .label = stream->label};
         return true;
     }
+    if (entry->type != HWS_RUN_ERROR) {
+        pass_over (self, entry);
+        return false;
+    }
     const uint8_t *const data = entry->body.size > 0 ? entry->body.data : (const uint8_t *) "";
     *event = (hws_event_t){.kind = HWS_EVENT_ERROR,
                            .sender_id = stream->sender_id,
@@ -820,10 +839,7 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
 /*  Whether the application is not to see this entry any more.  */
 static bool is_discarded (const hws_rx_reader_t *self, const hws_rx_entry_t *entry)
 {
-    if (entry->type == HWS_RX_CLOSED_ENTRY || entry->is_broker_made) {
-        return false;
-    }
-    return entry->stream->is_broken || self->is_discarding;
+    return !entry->is_broker_made && (entry->stream->is_broken || self->is_discarding);
 }
 
 bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event)

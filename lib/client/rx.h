@@ -94,19 +94,17 @@ struct hws_rx_stream {
 
 /*  One event or run of records in the queue.  */
 typedef struct {
-    hws_rx_stream_t *stream; /* null with CLOSED */
-    uint8_t type;            /* hws_run_type_t, or HWS_RX_CLOSED_ENTRY */
-    bool is_broker_made;     /* an ending by the broker */
+    hws_rx_stream_t *stream; /* null: the anchor is CLOSED */
+    uint8_t type;            /* hws_run_type_t, VOID with CLOSED; above 127: is passed over */
+    bool is_broker_made;     /* CLOSED, or an ending by the broker */
     uint16_t cause;          /* of CLOSED */
-    uint32_t count;          /* RECORDS: numbers */
-    uint32_t skip;           /* RECORDS: the first so many were seen before */
+    uint32_t count;          /* numbers */
+    uint32_t skip;           /* the first so many were seen before */
     uint64_t first_seq;
     uint8_t *joined;    /* a record of parts: its bytes, owned; else null */
     uint64_t join_wire; /*   and what its parts count */
     hws_bytes_t body;   /* of the run, in the payload; or a text in the block */
 } hws_rx_entry_t;
-
-enum { HWS_RX_CLOSED_ENTRY = 255 };
 
 struct hws_rx {
     hws_rx_state_t state; /* written by advance () in rx.c only */

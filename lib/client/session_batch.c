@@ -75,7 +75,7 @@ static void take_run (hws_session_t *self, hws_ms_t now, const hws_run_t *run,
     int rc = 0;
     if (run->type == HWS_RUN_ATTACHED) {
         rc = take_attached (self, run, payload, runs_left, &receiver);
-    } else if (run->type < HWS_RUN_ATTACHED) {
+    } else if (run->type != HWS_RUN_VOID) {
         hws_rx_stream_t *const stream = hws_rx_find (&self->streams, run->stream);
         if (stream) {
             receiver = receiver_of_rx (stream->rx);

@@ -118,7 +118,7 @@ static void see (receiver_t *self, const hws_event_t *event)
     } else if (event->kind != HWS_EVENT_ERROR) {
         shown->is_known = shown->has_ended = true;
         shown->ending = event->kind;
-        snprintf (shown->cause, sizeof shown->cause, "%s", event->cause);
+        snprintf (shown->cause, sizeof shown->cause, "%s", event->cause ? event->cause : "none");
     }
 }
 

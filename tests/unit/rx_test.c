@@ -221,6 +221,46 @@ static void what_was_seen_is_skipped (void **state)
     assert_int_equal (ack.acked_bytes, 25);
 }
 
+static void give_unknown (uint64_t id, uint8_t type, uint64_t first_seq, uint32_t count)
+{
+    give (&(hws_run_t){.stream = id,
+                       .first_seq = first_seq,
+                       .count = count,
+                       .type = type,
+                       .body = hws_bytes ("0123456789", 10)});
+}
+
+static void run_of_a_later_type_is_passed_over_and_counts (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_records (70, 0, 1);
+    give_unknown (70, 128, 1, 3);
+    give_unknown (70, 255, 4, 1);
+    give_records (70, 5, 1);
+
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect_record (1, 0, "a");
+    expect_record (1, 5, "f");
+    expect_nothing ();
+    assert_false (s_anchor.rx.has_gap);
+    const hws_ack_t ack = expect_ack ();
+    assert_int_equal (ack.acked_seq, 6);
+    assert_int_equal (ack.acked_bytes, 5 + 10 + 10 + 5);
+}
+
+static void run_of_a_later_type_alone_is_acknowledged (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_unknown (70, 200, 0, 2);
+
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect_nothing ();
+
+    assert_int_equal (expect_ack ().acked_seq, 2);
+}
+
 static void run_ahead_is_dropped_and_noticed (void **state)
 {
     (void) state;
@@ -341,6 +381,26 @@ static void rewound_parts_are_not_doubled (void **state)
     expect_nothing ();
 }
 
+static void nothing_may_stand_between_the_parts_of_a_record (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_part (70, 0, "one ", true);
+    give (&(hws_run_t){.stream = 70,
+                       .first_seq = 1,
+                       .count = 1,
+                       .type = HWS_RUN_ERROR,
+                       .body = hws_bytes ("oops", 4)});
+    give_part (70, 2, "two", false);
+
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect_nothing ();
+
+    const hws_rx_stream_t *const stream = hws_rx_next_cancel (&s_anchor.rx);
+    assert_non_null (stream);
+    assert_int_equal (stream->sender_id, 1);
+}
+
 /*  ---- Endings ---- */
 
 static void ending_has_its_cause_reason_and_counts (void **state)
@@ -363,6 +423,21 @@ static void ending_has_its_cause_reason_and_counts (void **state)
     assert_string_equal (event.label, "s1");
     assert_int_equal (event.records, 3);
     assert_int_equal (event.bytes, 3);
+}
+
+static void clean_ending_has_no_cause (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_ending (70, 0, HWS_RUN_DETACHED, 1, HWS_CAUSE_NONE);
+    expect (HWS_EVENT_ATTACHED, 1);
+
+    hws_event_t event;
+    assert_true (next (&event));
+
+    assert_int_equal (event.kind, HWS_EVENT_DETACHED);
+    assert_null (event.cause);
+    assert_non_null (event.reason);
 }
 
 static void endings_come_exactly_once (void **state)
@@ -672,6 +747,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         TEST (records_come_in_order_under_their_senders_id),
         TEST (what_was_seen_is_skipped),
+        TEST (run_of_a_later_type_is_passed_over_and_counts),
+        TEST (run_of_a_later_type_alone_is_acknowledged),
         TEST (run_ahead_is_dropped_and_noticed),
         TEST (second_attached_is_no_event_and_is_acknowledged),
         TEST (payload_is_held_until_the_reader_has_passed),
@@ -679,7 +756,9 @@ int main (void)
         TEST (parts_are_joined_and_acknowledged_whole),
         TEST (half_a_record_is_never_delivered),
         TEST (rewound_parts_are_not_doubled),
+        TEST (nothing_may_stand_between_the_parts_of_a_record),
         TEST (ending_has_its_cause_reason_and_counts),
+        TEST (clean_ending_has_no_cause),
         TEST (endings_come_exactly_once),
         TEST (nothing_after_the_ending),
         TEST (broker_made_ending_moves_no_position),

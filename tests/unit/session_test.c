@@ -62,7 +62,8 @@ static void see (receiver_t *self, const hws_event_t *event)
         self->endings++;
         self->has_ended[event->sender_id] = true;
         self->last_ending = event->kind;
-        snprintf (self->last_cause, sizeof self->last_cause, "%s", event->cause);
+        snprintf (self->last_cause, sizeof self->last_cause, "%s",
+                  event->cause ? event->cause : "");
         snprintf (self->last_reason, sizeof self->last_reason, "%s", event->reason);
     }
 }
