@@ -108,18 +108,31 @@ static void drop_outbox (hws_session_t *self)
 
 /*  ---- Liveness -------------------------------------------------------------------------- */
 
-static hws_ms_t interval (const hws_session_t *self)
+/*  The smaller of two intervals, of which 0 is none.  */
+static uint64_t least_interval (uint64_t a, uint64_t b)
 {
-    uint64_t least = HWS_INTERVAL_DEFAULT;
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static void find_interval (hws_session_t *self)
+{
+    uint64_t least = 0;
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        const uint64_t own = hws_container_of (link, hws_session_sender_t, link)->interval_ms;
-        least = own > 0 && own < least ? own : least;
+        const hws_session_sender_t *const sender =
+            hws_container_of (link, hws_session_sender_t, link);
+        least = least_interval (least, sender->interval_ms);
     }
     for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        const uint64_t own = hws_container_of (link, hws_session_receiver_t, link)->interval_ms;
-        least = own > 0 && own < least ? own : least;
+        const hws_session_receiver_t *const receiver =
+            hws_container_of (link, hws_session_receiver_t, link);
+        least = least_interval (least, receiver->interval_ms);
     }
-    return (hws_ms_t) least;
+    self->interval_ms = least;
+}
+
+static hws_ms_t interval (const hws_session_t *self)
+{
+    return self->interval_ms ? (hws_ms_t) self->interval_ms : HWS_INTERVAL_DEFAULT;
 }
 
 static hws_ms_t half_interval (const hws_session_t *self)
@@ -127,7 +140,7 @@ static hws_ms_t half_interval (const hws_session_t *self)
     return (interval (self) + 1) / 2;
 }
 
-void hws_session_set_pulse (hws_session_t *self)
+static void set_pulse (hws_session_t *self)
 {
     const hws_ms_t half = half_interval (self);
     const hws_ms_t quiet_at = hws_time_min (self->heard_at, self->sent_at) + half;
@@ -135,6 +148,15 @@ void hws_session_set_pulse (hws_session_t *self)
     const hws_ms_t dead_at = self->heard_at + 2 * interval (self);
     self->pulse_at = hws_time_min (quiet_at > ping_at ? quiet_at : ping_at, dead_at);
     hws_heap_set (&self->timers, &self->pulse.timer, self->pulse_at);
+}
+
+void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms)
+{
+    const uint64_t least = least_interval (self->interval_ms, interval_ms);
+    if (least != self->interval_ms) {
+        self->interval_ms = least;
+        set_pulse (self);
+    }
 }
 
 /*  Two silent intervals end the connection, but a pulse that comes late proves only that
@@ -149,13 +171,14 @@ static void pulse (hws_session_t *self, hws_ms_t now)
         hws_session_lost (self, now, "the broker was silent for two intervals", false);
         return;
     }
+    find_interval (self);
     const hws_ms_t half = half_interval (self);
     if (now - hws_time_min (self->heard_at, self->sent_at) >= half &&
         now - self->pinged_at >= half) {
         hws_session_say (self, &(hws_control_t){.verb = HWS_VERB_PING, .form = HWS_FORM_REQUEST});
         self->pinged_at = now;
     }
-    hws_session_set_pulse (self);
+    set_pulse (self);
 }
 
 /*  ---- The connection ---------------------------------------------------------------------- */
@@ -185,7 +208,8 @@ static void connect_now (hws_session_t *self, hws_ms_t now)
 static hws_ms_t next_backoff (hws_session_t *self)
 {
     const hws_ms_t length = self->backoff_ms;
-    self->backoff_ms = hws_time_min (2 * length, HWS_BACKOFF_MAX_MS);
+    const hws_ms_t longest = self->was_up ? HWS_BACKOFF_MAX_MS : HWS_BACKOFF_NEW_MS;
+    self->backoff_ms = hws_time_min (2 * length, longest);
     const uint64_t half = (uint64_t) length / 2;
     return (hws_ms_t) (half + hws_random_below (&self->random, half + 1));
 }
@@ -243,7 +267,7 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
         hws_session_end_all (self, HWS_CAUSE_LOST, "the broker was restarted");
     }
     hws_session_resume (self, now);
-    hws_session_set_pulse (self);
+    set_pulse (self);
 }
 
 static void hello_answered (hws_session_t *self, hws_ms_t now, const hws_control_t *control)

@@ -31,7 +31,8 @@
 #define HWS_WANT_RETRY_MS    500
 #define HWS_BACKOFF_MIN_MS   100
 #define HWS_BACKOFF_MAX_MS   5000
-#define HWS_INTERVAL_DEFAULT 5000 /* heartbeat interval while no stream says another */
+#define HWS_BACKOFF_NEW_MS   500  /* the most while no broker was ever there: it may just begin */
+#define HWS_INTERVAL_DEFAULT 5000 /* heartbeat interval while no stream says one */
 
 typedef struct hws_session hws_session_t;
 typedef struct hws_session_sender hws_session_sender_t;
@@ -162,6 +163,7 @@ struct hws_session {
     bool is_disconnect_due; /* HWS_OUT_DISCONNECT is */
     bool was_up;            /* ever */
     bool is_lost_since_up;  /* the give-up timer runs */
+    uint64_t interval_ms;   /* the least of all streams at the last pulse or since; 0: none yet */
     hws_ms_t heard_at;
     hws_ms_t sent_at;
     hws_ms_t pinged_at;

@@ -23,8 +23,8 @@ void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
 /*  The request is answered, or nobody wants the answer any more.  */
 void hws_session_settle (hws_session_t *self, hws_request_t *request);
 
-/*  Sets the timer of ping and judgement again, after an interval has changed.  */
-void hws_session_set_pulse (hws_session_t *self);
+/*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
+void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
 
 /*  ---- session_sender.c ------------------------------------------------------------------- */
 

@@ -150,7 +150,7 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
     sender->handle = answer->handle;
     sender->has_handle = true;
     sender->interval_ms = answer->heartbeat_interval_ms;
-    hws_session_set_pulse (self);
+    hws_session_add_interval (self, sender->interval_ms);
     hws_tx_set_batch_bytes (&sender->tx, self->batch_bytes);
     hws_tx_attached (&sender->tx, answer);
     sender->want_said = 0;

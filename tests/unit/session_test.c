@@ -578,6 +578,20 @@ static void back_off_grows_to_five_seconds (void **state)
     assert_true (connects <= 5 + 2 * 60000 / HWS_BACKOFF_MAX_MS + 4);
 }
 
+static void broker_that_comes_late_is_found_soon (void **state)
+{
+    (void) state;
+    network_fini (&s_network);
+    network_init (&s_network, 1);
+    s_network.clients[0].is_refused = true;
+    network_pass (&s_network, 30000);
+
+    s_network.clients[0].is_refused = false;
+    network_pass (&s_network, HWS_BACKOFF_NEW_MS);
+
+    assert_int_equal (session (0)->state, HWS_SESSION_UP);
+}
+
 static void resync_is_answered_with_everything_again (void **state)
 {
     (void) state;
@@ -656,6 +670,25 @@ static void idle_client_pings_every_half_interval (void **state)
     assert_in_range (s_network.clients[OTHER].pings - before, 18, 20);
     assert_int_equal (session (OTHER)->state, HWS_SESSION_UP);
     assert_int_equal (session (OTHER)->stats.connects, 1);
+}
+
+static void pings_keep_to_the_interval_of_the_streams (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    memset (&receiver, 0, sizeof receiver);
+    receiver.core.options.heartbeat_interval_ms =
+        (hws_optional_t){.state = HWS_VALUE, .value = 20000};
+    receiver.core.notify = receiver_notified;
+    hws_session_open (session (RECEIVER), s_network.now, &receiver.core);
+    hws_rx_reader_init (&receiver.reader, &receiver.core.rx);
+    settle (&receiver);
+    const uint64_t before = s_network.clients[RECEIVER].pings;
+
+    network_pass (&s_network, 100000);
+
+    assert_in_range (s_network.clients[RECEIVER].pings - before, 9, 11);
+    remove_anchor (&receiver);
 }
 
 static void waiting_is_not_silence (void **state)
@@ -805,10 +838,12 @@ int main (void)
         TEST (other_epoch_is_another_broker),
         TEST (broker_away_too_long_ends_the_streams),
         TEST (back_off_grows_to_five_seconds),
+        TEST (broker_that_comes_late_is_found_soon),
         TEST (resync_is_answered_with_everything_again),
         TEST (run_ahead_opens_the_anchor_again),
         TEST (unknown_stream_kills_nothing),
         TEST (idle_client_pings_every_half_interval),
+        TEST (pings_keep_to_the_interval_of_the_streams),
         TEST (waiting_is_not_silence),
         TEST (silent_broker_is_left_after_two_intervals),
         TEST (late_client_does_not_judge),
