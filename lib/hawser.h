@@ -187,7 +187,8 @@ typedef struct hws_sender hws_sender_t;
 
 typedef struct {
     const char *label; /* shown to the receiver; null: none */
-    int64_t wait_ms;   /* also wait so long for an anchor that is not there yet; 0: do not */
+    int64_t wait_ms;   /* also wait so long for a broker, an anchor or its room that are not
+                          there yet; HWS_FOREVER; 0: do not */
 } hws_sender_options_t;
 
 /*  Fills in the defaults: no label, wait_ms 0.  */
@@ -196,8 +197,9 @@ void hws_sender_options_init (hws_sender_options_t *options);
 /*  Attaches to an anchor by name or by handle (32 hexadecimal digits) and waits for
  *  the answer. `options` may be null. On success `*sender` is the caller's. Returns
  *  0, HWS_EINVALID, HWS_ENOT_FOUND, HWS_ECLOSED, HWS_EMAX_SENDERS, HWS_EBUFFER_FULL,
- *  HWS_ELIMIT, HWS_EDENIED, HWS_ECANCELLED, HWS_EWRONG_BROKER, HWS_EWRONG_KIND,
- *  HWS_EUNREACHABLE, HWS_ENO_MEMORY; hws_client_error has the sentence.  */
+ *  HWS_ELIMIT, HWS_EBUSY, HWS_EDENIED, HWS_ECANCELLED, HWS_EWRONG_BROKER,
+ *  HWS_EWRONG_KIND, HWS_EPROTOCOL, HWS_EUNREACHABLE, HWS_ENO_MEMORY; hws_client_error has
+ *  the sentence.  */
 int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
                        const hws_sender_options_t *options);
 

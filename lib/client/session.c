@@ -87,13 +87,27 @@ void hws_session_settle (hws_session_t *self, hws_request_t *request)
     hws_heap_clear (&self->timers, &request->timer);
 }
 
+/*  The verb of a request, under which it is answered.  */
+static hws_verb_t verb_of (hws_about_t about)
+{
+    static const hws_verb_t verbs[] = {
+        [HWS_ABOUT_HELLO] = HWS_VERB_HELLO,   [HWS_ABOUT_BYE] = HWS_VERB_BYE,
+        [HWS_ABOUT_OPEN] = HWS_VERB_OPEN,     [HWS_ABOUT_CLOSE] = HWS_VERB_CANCEL,
+        [HWS_ABOUT_ATTACH] = HWS_VERB_ATTACH, [HWS_ABOUT_CANCEL] = HWS_VERB_CANCEL,
+    };
+    return verbs[about];
+}
+
+/*  The request that is answered here. Under another verb it is no answer: the members would be
+ *  taken for others.  */
 static hws_request_t *find_request (const hws_session_t *self, const hws_control_t *control)
 {
     uint8_t key[8];
     hws_put_u64 (key, control->id);
     hws_map_node_t *const node =
         control->has_id ? hws_map_find (&self->requests, hws_bytes (key, sizeof key)) : NULL;
-    return node ? hws_container_of (node, hws_request_t, node) : NULL;
+    hws_request_t *const request = node ? hws_container_of (node, hws_request_t, node) : NULL;
+    return request && verb_of (request->about) == control->verb ? request : NULL;
 }
 
 static void drop_outbox (hws_session_t *self)

@@ -29,6 +29,10 @@
 #define HWS_REQUEST_RETRY_MS 3000 /* an answer that did not come is asked for again */
 #define HWS_HELLO_WAIT_MS    5000 /* the greeting; then the connection is given up */
 #define HWS_WANT_RETRY_MS    500
+
+#define HWS_ATTACH_WAIT_MAX_MS 60000 /* of one ATTACH; then it is asked again */
+#define HWS_ATTACH_AGAIN_MS    500   /* before that, lest a broker that does not wait is flooded */
+
 #define HWS_BACKOFF_MIN_MS   100
 #define HWS_BACKOFF_MAX_MS   5000
 #define HWS_BACKOFF_NEW_MS   500  /* the most while no broker was ever there: it may just begin */

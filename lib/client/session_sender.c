@@ -38,7 +38,8 @@ static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t 
     snprintf (attach->supported_transport_keys.word[0], sizeof (hws_word_t), "%s",
               HWS_TRANSPORT_MUX);
     if (sender->tx.state == HWS_TX_ATTACHING) {
-        attach->wait_ms = (uint64_t) hws_time_until (now, sender->wait_until);
+        attach->wait_ms = (uint64_t) hws_time_min (hws_time_until (now, sender->wait_until),
+                                                   HWS_ATTACH_WAIT_MAX_MS);
     }
     hws_session_ask (self, now, &sender->attach, &control,
                      hws_time_after (HWS_REQUEST_RETRY_MS, (hws_ms_t) attach->wait_ms));
@@ -110,10 +111,24 @@ static void disown (hws_session_t *self, const hws_attach_ok_t *answer, const ch
     hws_session_say (self, &control);
 }
 
-static void attach_refused (hws_session_sender_t *sender, const hws_refusal_t *refusal)
+/*  Whether the program would rather wait: the broker did so only as long as it was asked to,
+ *  or as it does.  */
+static bool has_patience (const hws_session_sender_t *sender, hws_ms_t now, int code)
+{
+    return (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) && now < sender->wait_until;
+}
+
+static void attach_refused (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                            const hws_refusal_t *refusal)
 {
     switch (sender->tx.state) {
     case HWS_TX_ATTACHING:
+        if (has_patience (sender, now, refusal->code)) {
+            hws_heap_set (
+                &self->timers, &sender->attach.timer,
+                hws_time_min (hws_time_after (now, HWS_ATTACH_AGAIN_MS), sender->wait_until));
+            break;
+        }
         end (sender, refusal->code, hws_error_word (refusal->code), refusal->reason);
         break;
     case HWS_TX_CANCELLING:
@@ -133,7 +148,7 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
 {
     hws_session_settle (self, &sender->attach);
     if (control->form != HWS_FORM_OK) {
-        attach_refused (sender, &control->as.refusal);
+        attach_refused (self, now, sender, &control->as.refusal);
         return;
     }
     const hws_attach_ok_t *const answer = &control->as.attach_ok;
@@ -141,10 +156,10 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
         end (sender, hws_tx_result_of (answer->ending), answer->code, answer->reason);
         return;
     }
-    if (sender->tx.state == HWS_TX_ATTACHING && answer->initial_credit == 0) {
-        static const char why[] = "the broker offers no window (initial_credit 0)";
-        disown (self, answer, why);
-        end (sender, HWS_EPROTOCOL, hws_cause_word (HWS_CAUSE_PROTOCOL), why);
+    hws_control_fault_t fault;
+    if (hws_attach_ok_check (answer, sender->tx.state == HWS_TX_ATTACHING, fault)) {
+        disown (self, answer, fault);
+        end (sender, HWS_EPROTOCOL, hws_cause_word (HWS_CAUSE_PROTOCOL), fault);
         return;
     }
     sender->handle = answer->handle;

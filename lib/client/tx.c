@@ -539,10 +539,8 @@ void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer)
     }
     self->sender_id = answer->sender_id;
     self->record_bytes = answer->record_bytes;
-    const uint64_t window_bytes =
-        answer->slot_byte_budget ? answer->slot_byte_budget : HWS_SLOT_BYTES_DEFAULT;
     raise_limits (self, sum (answer->next_seq, answer->initial_credit),
-                  sum (answer->next_bytes, window_bytes));
+                  sum (answer->next_bytes, hws_attach_ok_window_bytes (answer)));
     self->is_ready = true;
     if (answer->acked_seq <= self->sent_seq) {
         acknowledge (self, answer->acked_seq);

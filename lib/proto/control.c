@@ -226,7 +226,7 @@ int hws_attached_encode (const hws_attached_t *self, uint8_t *buffer, size_t siz
 int hws_attach_ok_check (const hws_attach_ok_t *self, bool is_new, hws_control_fault_t fault)
 {
     fault[0] = '\0';
-    if (self->has_ended || strcmp (self->streaming_transport_key, HWS_TRANSPORT_DEDICATED) == 0) {
+    if (self->has_ended) {
         return 0;
     }
     if (strcmp (self->streaming_transport_key, HWS_TRANSPORT_MUX) != 0) {

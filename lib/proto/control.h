@@ -21,8 +21,7 @@
 #define HWS_WORDS_MAX         8  /* further ones are ignored */
 #define HWS_RANGES_MAX        64
 
-#define HWS_TRANSPORT_MUX       "router-mux-v1"
-#define HWS_TRANSPORT_DEDICATED "router-dedicated-v1"
+#define HWS_TRANSPORT_MUX "router-mux-v1"
 
 typedef enum {
     HWS_VERB_HELLO,

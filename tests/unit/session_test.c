@@ -658,6 +658,74 @@ static void unknown_stream_kills_nothing (void **state)
     remove_anchor (&receiver);
 }
 
+static void answer_under_another_verb_is_none (void **state)
+{
+    (void) state;
+    hws_session_sender_t sender;
+    s_network.clients[SENDER].is_silent = true;
+    attach (&sender, SENDER, "a");
+    network_settle (&s_network);
+    char json[256];
+    snprintf (json, sizeof json,
+              "{\"id\":\"%u\",\"Ok\":{\"handle\":\"%032x\",\"heartbeat_interval_ms\":5000}}",
+              (unsigned) session (SENDER)->last_request_id, 7u);
+
+    hws_session_control (session (SENDER), s_network.now, hws_bytes_of_text ("OPEN"),
+                         hws_bytes_of_text (json));
+
+    assert_int_equal (sender.tx.state, HWS_TX_ATTACHING);
+    hws_session_remove_sender (&sender);
+}
+
+static void transport_that_is_not_known_is_refused (void **state)
+{
+    (void) state;
+    hws_session_sender_t sender;
+    s_network.clients[SENDER].is_silent = true;
+    attach (&sender, SENDER, "a");
+    network_settle (&s_network);
+    char json[256];
+    snprintf (json, sizeof json,
+              "{\"id\":\"%u\",\"Ok\":{\"streaming_transport_key\":\"pigeon-v1\","
+              "\"heartbeat_interval_ms\":5000,\"sender_id\":\"1\",\"initial_credit\":\"9\"}}",
+              (unsigned) session (SENDER)->last_request_id);
+
+    hws_session_control (session (SENDER), s_network.now, hws_bytes_of_text ("ATTACH"),
+                         hws_bytes_of_text (json));
+
+    assert_int_equal (sender.tx.result, HWS_EPROTOCOL);
+    assert_non_null (strstr (sender.tx.reason, "pigeon-v1"));
+    hws_session_remove_sender (&sender);
+}
+
+static void attach_waits_longer_than_the_broker (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender, patient;
+    memset (&sender, 0, sizeof sender);
+    sender.notify = sender_notified;
+    snprintf (sender.anchor, sizeof sender.anchor, "a");
+    patient = sender;
+    sender.wait_ms = 150000; /* the broker waits for a minute */
+    patient.wait_ms = INT64_MAX;
+    hws_session_attach (session (SENDER), s_network.now, &sender);
+    hws_session_attach (session (OTHER), s_network.now, &patient);
+
+    network_pass (&s_network, 149999);
+    assert_int_equal (sender.tx.state, HWS_TX_ATTACHING);
+    network_pass (&s_network, 1);
+    assert_int_equal (sender.tx.result, HWS_ENOT_FOUND);
+    assert_int_equal (patient.tx.state, HWS_TX_ATTACHING);
+    open_anchor (&receiver, "a");
+    settle (&receiver);
+
+    assert_int_equal (patient.tx.state, HWS_TX_OPEN);
+    hws_session_remove_sender (&sender);
+    hws_session_remove_sender (&patient);
+    remove_anchor (&receiver);
+}
+
 /*  ---- Liveness ---- */
 
 static void idle_client_pings_every_half_interval (void **state)
@@ -842,6 +910,9 @@ int main (void)
         TEST (resync_is_answered_with_everything_again),
         TEST (run_ahead_opens_the_anchor_again),
         TEST (unknown_stream_kills_nothing),
+        TEST (answer_under_another_verb_is_none),
+        TEST (transport_that_is_not_known_is_refused),
+        TEST (attach_waits_longer_than_the_broker),
         TEST (idle_client_pings_every_half_interval),
         TEST (pings_keep_to_the_interval_of_the_streams),
         TEST (waiting_is_not_silence),
