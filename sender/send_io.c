@@ -16,9 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CANCEL_MS      1000 /* that the broker gets to answer a cancel */
-#define ATTACH_WAIT_MS 1000 /* of --wait, in one request */
-#define TICK_MS        100  /* between two drawings of the progress */
+#define CANCEL_MS 1000 /* that the broker gets to answer a cancel */
+#define TICK_MS   100  /* between two drawings of the progress */
 
 #define GOES_ON (-1) /* no exit status yet */
 
@@ -274,26 +273,14 @@ static int refuse (send_t *self, int code)
     return status;
 }
 
-/*  Attaches. --wait is for the broker and the anchor together, so the request, which
- *  can only wait for the anchor, is made in short ones.  */
 static int attach (send_t *self)
 {
     const hws_client_options_t client_options = hws_send_client_options (self->settings);
     int rc = hws_client_new (&self->client, &client_options);
-    if (rc < 0) {
-        return refuse (self, rc);
-    }
-    const hws_optional_t wait = self->settings->wait_ms;
-    const hws_ms_t end_at = wait.state == HWS_NULL
-                                ? HWS_NEVER
-                                : hws_time_after (hws_clock_ms (), (hws_ms_t) wait.value);
-    hws_ms_t left_ms;
-    do {
-        left_ms = hws_time_until (hws_clock_ms (), end_at);
-        hws_sender_options_t options = hws_send_sender_options (self->settings);
-        options.wait_ms = hws_time_min (left_ms, ATTACH_WAIT_MS);
+    if (rc == 0) {
+        const hws_sender_options_t options = hws_send_sender_options (self->settings);
         rc = hws_sender_attach (&self->sender, self->client, self->settings->anchor, &options);
-    } while (rc == HWS_ENOT_FOUND && left_ms > 0);
+    }
     return rc == 0 ? GOES_ON : refuse (self, rc);
 }
 
