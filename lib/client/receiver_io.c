@@ -49,9 +49,21 @@ static int wait_changed (hws_receiver_t *self, const hws_deadline_t *deadline)
     return rc;
 }
 
-static bool enter (hws_receiver_t *self)
+static bool try_enter (hws_receiver_t *self)
 {
     return !atomic_exchange_explicit (&self->is_busy, true, memory_order_acquire);
+}
+
+/*  Begins to use the reader; false when another thread does. A close that does is no receive:
+ *  it is over when it lets go of the lock.  */
+static bool enter (hws_receiver_t *self)
+{
+    if (try_enter (self)) {
+        return true;
+    }
+    hws_client_lock (self->client);
+    hws_client_unlock (self->client, false);
+    return try_enter (self);
 }
 
 static void leave (hws_receiver_t *self)
@@ -329,20 +341,15 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
         return HWS_EWRONG_PROCESS;
     }
     const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
-    const bool is_entered = enter (receiver);
-    if (is_entered && !receiver->manual_ack) {
-        hws_rx_reader_settle (&receiver->reader);
-    }
     hws_client_lock (client);
-    if (is_entered && !receiver->manual_ack) {
+    if (!receiver->manual_ack && try_enter (receiver)) {
+        hws_rx_reader_settle (&receiver->reader);
         hws_rx_reader_publish (&receiver->reader);
+        leave (receiver);
     }
     hws_session_close (&client->session, hws_clock_ms (), &receiver->core, reason);
     atomic_store_explicit (&receiver->is_closing, true, memory_order_relaxed);
     hws_client_unlock (client, true);
-    if (is_entered) {
-        leave (receiver);
-    }
     int rc = 0;
     hws_client_lock (client);
     while (!rc && receiver->core.rx.state != HWS_RX_CLOSED) {

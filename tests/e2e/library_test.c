@@ -329,6 +329,36 @@ static void cancel_wakes_a_waiting_receive (void **state)
     pair_close (&pair);
 }
 
+/*  Receives without waiting until the anchor is closed; `rc` is then HWS_ECLOSED.  */
+static void *recv_busily (void *argument)
+{
+    waiting_t *const self = argument;
+    hws_event_t event;
+    do {
+        self->rc = hws_receiver_recv (self->pair->receiver, &event, 0);
+    } while (self->rc == 0 || self->rc == HWS_EWOULD_BLOCK);
+    return NULL;
+}
+
+static void close_is_no_second_receive (void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < process_scaled (30, 5); i++) {
+        pair_t pair;
+        pair_open (&pair, NULL);
+        waiting_t waiting;
+        start (&waiting, &pair, recv_busily);
+
+        for (int again = 0; again < 1000; again++) {
+            hws_receiver_close (pair.receiver, NULL, 0);
+        }
+
+        pthread_join (waiting.thread, NULL);
+        assert_int_equal (waiting.rc, HWS_ECLOSED);
+        pair_close (&pair);
+    }
+}
+
 static void second_receive_at_a_time_is_busy (void **state)
 {
     (void) state;
@@ -600,6 +630,7 @@ int main (void)
         TCP (many_senders_of_one_client_in_many_threads),
         TCP (cancel_wakes_a_blocked_send),
         TCP (cancel_wakes_a_waiting_receive),
+        TCP (close_is_no_second_receive),
         TCP (second_receive_at_a_time_is_busy),
         TCP (senders_own_cancel_tells_both_ends),
         TCP (descriptor_is_readable_while_there_are_events),
