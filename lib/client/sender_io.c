@@ -14,7 +14,9 @@ struct hws_sender {
     hws_client_t *client;
     pthread_cond_t changed; /* something may have become possible */
     unsigned waiting;       /* threads that wait for that */
-    size_t part_bytes;      /* a longer record travels in parts; fixed at the attach */
+    uint64_t id;            /* what the attach was answered, for those who do not lock */
+    uint64_t record_bytes;  /*   the largest record */
+    size_t part_bytes;      /*   a longer record travels in parts */
     bool is_busy;           /* a thread is inside a send, reserve or error that waits */
     int ended;              /* descriptor, readable when it has ended; -1: nobody asked yet */
 };
@@ -100,6 +102,8 @@ int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *
         wait_changed (self, &forever);
     }
     const bool is_refused = tx->state == HWS_TX_ENDED && tx->sender_id == 0;
+    self->id = tx->sender_id;
+    self->record_bytes = tx->record_bytes ? tx->record_bytes : HWS_RECORD_SIZE_MAX;
     self->part_bytes = tx->part_bytes;
     rc = is_refused ? (tx->result ? tx->result : HWS_EENDED) : 0;
     hws_client_unlock (client, false);
@@ -113,13 +117,12 @@ int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *
 
 uint64_t hws_sender_id (const hws_sender_t *sender)
 {
-    return sender->core.tx.sender_id;
+    return sender->id;
 }
 
 uint64_t hws_sender_record_bytes (const hws_sender_t *sender)
 {
-    const uint64_t told = sender->core.tx.record_bytes;
-    return told ? told : HWS_RECORD_SIZE_MAX;
+    return sender->record_bytes;
 }
 
 /*  ---- Sending ---------------------------------------------------------------------------- */
@@ -185,7 +188,7 @@ static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
 /*  Copies before it takes the lock: the client's thread has to beat meanwhile.  */
 static int send_large (hws_sender_t *self, const void *data, size_t size, int64_t timeout_ms)
 {
-    if (size > hws_sender_record_bytes (self)) {
+    if (size > self->record_bytes) {
         return HWS_ETOO_LARGE;
     }
     append_args_t args = {.what = SEND_LARGE,
