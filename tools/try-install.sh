@@ -29,9 +29,11 @@ export PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig"
 # shellcheck disable=SC2046
 cc -o "$scratch/shared" "$scratch/program.c" $(pkg-config --cflags --libs hawser)
 LD_LIBRARY_PATH=$scratch/prefix/lib "$scratch/shared"
-# shellcheck disable=SC2046
+# Statically: our library only, so of what it needs --static says too much.
+needed=$(pkg-config --print-requires-private hawser)
+# shellcheck disable=SC2046,SC2086
 cc -o "$scratch/static" "$scratch/program.c" $(pkg-config --cflags hawser) \
-    "$scratch/prefix/lib/libhawser.a" $(pkg-config --libs --static hawser)
+    "$scratch/prefix/lib/libhawser.a" $(pkg-config --libs $needed) -lpthread
 rm "$scratch/prefix/lib/libhawser.so" "$scratch/prefix/lib/libhawser.so.0"
 "$scratch/static"
 

@@ -124,18 +124,17 @@ static void records_of_0_1_64_ki_8_mi_and_the_limit_arrive (void **state)
 
 static void a_record_over_the_limit_is_refused_at_the_sender (void **state)
 {
-    const char *input = process_path ("in");
-    FILE *file = fopen (input, "we");
+    static const char first[] = "\0\0\0\5small";
+    static const char prefix[] = "\1\0\0\1"; /* 16 MiB and 1 */
 
     (void) state;
-    assert_non_null (file);
-    put_record (file, 5);
-    put_record (file, RECORD_LIMIT + 1);
-    assert_int_equal (fclose (file), 0);
-
     process_t *receiver = process_start (NULL, "hawser-recv", "--anchor", "files", "--format",
                                          "json", "--framing", "length", "--senders", "1", NULL);
-    process_t *sender = start_sender (input, "length", "big");
+    process_t *sender = process_start (NULL, "hawser-send", "--anchor", "files", "--framing",
+                                       "length", "--label", "big", "--wait", "30", NULL);
+    process_write (sender, first, sizeof first - 1);
+    event_wait (receiver, "record", "big", 1);
+    process_write (sender, prefix, sizeof prefix - 1);
 
     process_expect_exit (sender, 1);
     assert_non_null (strstr (process_errors (sender), "16777216"));
