@@ -1,7 +1,8 @@
 /*  Every error that Hawser knows, in one list: number, wire word, text.
  *
- *  Functions return 0 or one of these, all below zero. The first group also travels on the wire as the `code` of an Err
- *  answer; its words are stable. The second group never leaves the process.
+ *  Functions return 0 or one of these, all below zero. The first group also travels
+ *  on the wire as the `code` of an Err answer; its words are stable. The second group
+ *  never leaves the process.
  *  This header is installed next to hawser.h and includes nothing.
  */
 #ifndef HWS_ERROR_H
