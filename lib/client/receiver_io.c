@@ -1,5 +1,6 @@
 #include "client/client_io.h"
 
+#include "client/rx_reader.h"
 #include "io/clock_io.h"
 #include "io/wake_io.h"
 

@@ -1,12 +1,9 @@
 /*  rx: one anchor's merged stream, from runs in batches to the application's events.
  *
- *  It has two sides. The accepting side belongs to the session, under the client's
- *  lock: it knows each stream's expected number, skips what was seen, joins parts,
- *  lets one ending of each stream through, and queues what is left in blocks, one for
- *  each batch. The reading side (hws_rx_reader_t) belongs to the thread that
- *  receives: it takes all queued blocks at once and walks their records without a
- *  lock and without an allocation. What the application consumed goes back through
- *  hws_rx_publish and leaves as acknowledgements.
+ *  It has two sides. This is the accepting one, which belongs to the session and is called
+ *  under the client's lock: it knows each stream's expected number, skips what was seen,
+ *  joins parts, lets one ending of each stream through, and queues what is left in blocks,
+ *  one for each batch. The other is rx_reader.h.
  *
  *  Payloads are opaque; a block holds the ones it views into until the reader has
  *  moved past it.
@@ -27,12 +24,12 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "client/payload.h"
+#include "client/seen.h"
 #include "hawser.h"
 #include "proto/batch.h"
 #include "proto/control.h"
 
 #define HWS_RX_REMEMBERED_MAX 1024 /* ended streams whose last position is still known */
-#define HWS_RX_RANGES_MAX     64   /* of sender ids that were seen */
 
 typedef enum {
     HWS_RX_OPENING, /* asked, not yet answered */
@@ -92,64 +89,27 @@ struct hws_rx_stream {
     bool is_ended_acked;
 };
 
-/*  One event or run of records in the queue.  */
-typedef struct {
-    hws_rx_stream_t *stream; /* null: the anchor is CLOSED */
-    uint8_t type;            /* hws_run_type_t, VOID with CLOSED; above 127: is passed over */
-    bool is_broker_made;     /* CLOSED, or an ending by the broker */
-    uint16_t cause;          /* of CLOSED */
-    uint32_t count;          /* numbers */
-    uint32_t skip;           /* the first so many were seen before */
-    uint64_t first_seq;
-    uint8_t *joined;    /* a record of parts: its bytes, owned; else null */
-    uint64_t join_wire; /*   and what its parts count */
-    hws_bytes_t body;   /* of the run, in the payload; or a text in the block */
-} hws_rx_entry_t;
-
 struct hws_rx {
     hws_rx_state_t state; /* written by advance () in rx.c only */
     hws_map_t *streams;   /* the client's, of all its anchors */
     hws_handle_t handle;
-    hws_list_t live;                     /* streams not yet finished */
-    hws_list_t remembered;               /* finished ones, oldest first */
-    hws_list_t acks;                     /* streams with something to acknowledge */
-    hws_range_t seen[HWS_RX_RANGES_MAX]; /* sender ids that came, in order */
-    uint32_t seen_count;
-    bool has_gap;         /* a run ahead came: the anchor is to be opened again */
-    bool has_cancels;     /* some stream has is_cancel_due */
-    hws_rx_block_t *head; /* queue for the reader */
+    hws_list_t live;       /* streams not yet finished */
+    hws_list_t remembered; /* finished ones, oldest first */
+    hws_list_t acks;       /* streams with something to acknowledge */
+    hws_seen_t seen;       /* sender ids that came */
+    bool has_gap;          /* a run ahead came: the anchor is to be opened again */
+    bool has_cancels;      /* some stream has is_cancel_due */
+    hws_rx_block_t *head;  /* queue for the reader */
     hws_rx_block_t *tail;
     hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
     int result;              /* of the open, when it was refused: HWS_E… */
 };
-
-/*  The reading side. `pending` is the event that the application has in hand.  */
-typedef struct {
-    hws_rx_t *rx;
-    hws_rx_block_t *block;    /* at hand, or null */
-    uint32_t entry;           /* of it, the one at hand */
-    bool is_in_run;           /* records of that entry are left */
-    uint32_t left;            /* so many */
-    uint64_t seq;             /* number of the next */
-    hws_cursor_t cursor;      /* there */
-    hws_rx_stream_t *pending; /* stream of the event in hand, or null */
-    uint64_t pending_seq;     /* consumed then */
-    uint64_t pending_bytes;   /* counted then */
-    bool is_pending_ending;
-    hws_rx_stream_t *touched; /* streams with something consumed and not published */
-    uint64_t unpublished;     /* bytes consumed and not published, headers of records included */
-    bool is_closed;           /* the CLOSED event was shown */
-    bool is_discarding;       /* all but broker-made endings and CLOSED is passed over */
-    hws_reason_t text;        /* the reason of the event in hand */
-} hws_rx_reader_t;
 
 /*  An anchor that is being opened; streams are entered into `streams`.  */
 void hws_rx_init (hws_rx_t *self, hws_map_t *streams);
 
 /*  Frees streams and queue; the reader's blocks are freed by hws_rx_reader_fini.  */
 void hws_rx_fini (hws_rx_t *self);
-
-/*  ---- Accepting: under the client's lock --------------------------------------------- */
 
 /*  OPEN was answered.  */
 void hws_rx_opened (hws_rx_t *self, hws_handle_t handle);
@@ -161,9 +121,6 @@ bool hws_rx_cancel (hws_rx_t *self);
 /*  The anchor is gone: streams that have no ending yet are dropped for that cause, then
  *  comes CLOSED. Idempotent. Returns 0 or HWS_ENO_MEMORY, and then nothing changed.  */
 int hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason);
-
-/*  Every live stream is dropped for that cause, as if the broker had said so.  */
-int hws_rx_drop_all (hws_rx_t *self, uint16_t cause, const char *reason);
 
 /*  Takes one run of a batch that has at most `runs_left` more. An ATTACHED run makes
  *  its stream; its body is `attached`. Any other goes to the stream of its number,
@@ -197,35 +154,5 @@ static inline bool hws_rx_has_events (const hws_rx_t *self)
 {
     return self->head != NULL;
 }
-
-/*  ---- Reading ------------------------------------------------------------------------- */
-
-void hws_rx_reader_init (hws_rx_reader_t *self, hws_rx_t *rx);
-void hws_rx_reader_fini (hws_rx_reader_t *self);
-
-/*  The event in hand is consumed, whatever follows.  */
-void hws_rx_reader_settle (hws_rx_reader_t *self);
-
-/*  The next event of what was taken; the one before is consumed. True with one, false
- *  when more has to be taken. Views live until the next call.  */
-bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event);
-
-/*  The anchor was cancelled by the application: what is left, but for broker-made
- *  endings and CLOSED, is not shown any more.  */
-static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
-{
-    self->is_discarding = true;
-}
-
-/*  Whether hws_rx_reader_next may have another without taking.  */
-bool hws_rx_reader_has_more (const hws_rx_reader_t *self);
-
-/*  Under the client's lock: takes everything that is queued; only when the reader has
- *  nothing left.  */
-void hws_rx_reader_take (hws_rx_reader_t *self);
-
-/*  Under the client's lock: what was consumed is to be acknowledged. True when there
- *  is something to send.  */
-bool hws_rx_reader_publish (hws_rx_reader_t *self);
 
 #endif

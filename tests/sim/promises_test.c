@@ -7,6 +7,7 @@
  *      SIM_SEED=N     one run
  *      SIM_SEEDS=N    so many runs of each kind (default 300)
  */
+#include "client/rx_reader.h"
 #include "tests/support/sim_network.h"
 #include "tests/support/test_seed.h"
 

@@ -1,5 +1,5 @@
 /*  One anchor's merged stream: numbers, parts, endings, acknowledgements, cancel.  */
-#include "client/rx.h"
+#include "client/rx_reader.h"
 #include "tests/support/test_seed.h"
 
 #include <setjmp.h>

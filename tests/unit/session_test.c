@@ -1,4 +1,5 @@
 /*  The session against the real engine, over a virtual network and a virtual clock.  */
+#include "client/rx_reader.h"
 #include "tests/support/network.h"
 #include "tests/support/test_seed.h"
 
