@@ -153,8 +153,8 @@ typedef struct {
 
 /*  Waits for the next event. What it points to lives until the next call on this
  *  receiver, which also counts the record as consumed (with automatic
- *  acknowledgement). Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EBUSY, or
- *  HWS_ECLOSED after the CLOSED event.  */
+ *  acknowledgement). Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EBUSY,
+ *  HWS_ENO_MEMORY (call again), or HWS_ECLOSED after the CLOSED event.  */
 int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t timeout_ms);
 
 /*  With manual acknowledgement: the events received so far are consumed. Returns 0

@@ -206,7 +206,7 @@ static void publish_in_time (hws_receiver_t *self)
 }
 
 /*  Waits for events and takes them all. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK,
- *  HWS_ECLOSED.  */
+ *  HWS_ECLOSED, HWS_ENO_MEMORY.  */
 static int take (hws_receiver_t *self, const hws_deadline_t *deadline)
 {
     hws_client_t *const client = self->client;
@@ -232,8 +232,7 @@ static int take (hws_receiver_t *self, const hws_deadline_t *deadline)
         }
     }
     if (hws_rx_has_events (rx)) {
-        hws_rx_reader_take (&self->reader);
-        rc = 0;
+        rc = hws_rx_reader_take (&self->reader);
     }
     hws_client_unlock (client, has_news);
     return rc;

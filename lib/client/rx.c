@@ -1,5 +1,6 @@
 #include "client/rx.h"
 
+#include "base/text.h"
 #include "client/rx_part.h"
 
 #include <stdio.h>
@@ -89,7 +90,7 @@ static void stream_free (hws_rx_stream_t *stream)
     hws_list_remove (&stream->link);
     hws_list_remove (&stream->ack_link);
     free (stream->label);
-    free (stream->cancel_reason);
+    free (stream->cancel_text);
     free (stream->join);
     free (stream);
 }
@@ -131,25 +132,20 @@ static void drop_parts (hws_rx_stream_t *stream)
     stream->join_wire = 0;
 }
 
-static int ask_cancel (hws_rx_stream_t *stream, const char *reason)
+static void ask_cancel (hws_rx_stream_t *stream, const char *reason)
 {
-    if (stream->is_cancel_due) {
-        return 0;
+    if (!stream->is_cancel_due) {
+        stream->is_cancel_due = true;
+        stream->cancel_reason = reason;
+        stream->rx->has_cancels = true;
     }
-    stream->cancel_reason = strndup (reason ? reason : "", HWS_TEXT_SIZE_MAX);
-    if (!stream->cancel_reason) {
-        return HWS_ENO_MEMORY;
-    }
-    stream->is_cancel_due = true;
-    stream->rx->has_cancels = true;
-    return 0;
 }
 
-int hws_rx_refuse_stream (hws_rx_stream_t *stream)
+void hws_rx_refuse_stream (hws_rx_stream_t *stream)
 {
     drop_parts (stream);
     stream->is_refused = true;
-    return ask_cancel (stream, "protocol: a malformed run");
+    ask_cancel (stream, "protocol: a malformed run");
 }
 
 /*  Whether the application will not see the ending that is queued: the sender's own,
@@ -157,7 +153,7 @@ int hws_rx_refuse_stream (hws_rx_stream_t *stream)
 static bool is_ending_void (const hws_rx_stream_t *stream)
 {
     return stream->state == HWS_RX_STREAM_ENDED && stream->is_own_ending &&
-           (stream->is_refused || stream->rx->state == HWS_RX_CLOSING);
+           (stream->is_refused || stream->rx->is_cancelled);
 }
 
 void hws_rx_finish_stream (hws_rx_stream_t *stream)
@@ -258,7 +254,7 @@ static int accept_part (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t
         entry->first_seq = stream->join_seq;
         entry->count = (uint32_t) (stream->next_seq - stream->join_seq);
         entry->joined = stream->join;
-        entry->join_wire = stream->join_wire;
+        entry->wire = stream->join_wire;
         entry->body = hws_bytes (stream->join, stream->join_size);
         stream->join = NULL;
         stream->join_size = stream->join_room = 0;
@@ -281,10 +277,11 @@ static int accept_ending (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run
     entry->stream = stream;
     entry->type = run->type;
     entry->is_broker_made = run->count == 0;
+    entry->cause = ending.cause;
     entry->first_seq = run->first_seq;
-    entry->body = run->body;
+    entry->wire = run->body.size;
+    entry->body = ending.text;
     stream->state = HWS_RX_STREAM_ENDED;
-    stream->ending_type = run->type;
     stream->is_own_ending = run->count > 0;
     stream->next_seq += run->count;
     drop_parts (stream);
@@ -301,6 +298,25 @@ static int accept_broker_ending (hws_rx_t *self, hws_rx_stream_t *stream, const 
         return 0;
     }
     return accept_ending (self, stream, run, payload, runs_left);
+}
+
+/*  A run of whole records, an error, or a run of a type that is passed over.  */
+static int accept_whole (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
+                         hws_payload_t *payload, uint32_t runs_left)
+{
+    hws_rx_entry_t *const entry = entry_add (self, payload, runs_left);
+    if (!entry) {
+        return HWS_ENO_MEMORY;
+    }
+    entry->stream = stream;
+    entry->type = run->type;
+    entry->count = run->count;
+    entry->skip = (uint32_t) (stream->next_seq - run->first_seq);
+    entry->first_seq = run->first_seq;
+    entry->wire = run->body.size;
+    entry->body = run->body;
+    stream->next_seq = run->first_seq + run->count;
+    return 0;
 }
 
 int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
@@ -347,20 +363,13 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
     }
     if (stream->join_wire > 0 || (run->type == HWS_RUN_RECORDS && (run->flags & HWS_RUN_MORE))) {
         const int rc = accept_part (self, stream, run, runs_left);
-        return rc == HWS_EMALFORMED ? hws_rx_refuse_stream (stream) : rc;
+        if (rc == HWS_EMALFORMED) {
+            hws_rx_refuse_stream (stream);
+            return 0;
+        }
+        return rc;
     }
-    hws_rx_entry_t *const entry = entry_add (self, payload, runs_left);
-    if (!entry) {
-        return HWS_ENO_MEMORY;
-    }
-    entry->stream = stream;
-    entry->type = run->type;
-    entry->count = run->count;
-    entry->skip = (uint32_t) (stream->next_seq - run->first_seq);
-    entry->first_seq = run->first_seq;
-    entry->body = run->body;
-    stream->next_seq = end_seq;
-    return 0;
+    return accept_whole (self, stream, run, payload, runs_left);
 }
 
 /*  ---- What the broker and the application say about the anchor ---------------------------- */
@@ -374,66 +383,47 @@ void hws_rx_opened (hws_rx_t *self, hws_handle_t handle)
 
 bool hws_rx_cancel (hws_rx_t *self)
 {
-    return advance (self, HWS_RX_EVENT_CANCEL);
+    self->is_cancelled |= advance (self, HWS_RX_EVENT_CANCEL);
+    return self->state != HWS_RX_CLOSED;
 }
 
-/*  A block with one ending for every stream that has none for the application, and room
- *  for `extra` entries.  */
-static int drop_block (hws_rx_t *self, uint16_t cause, const char *reason, uint32_t extra,
-                       hws_rx_block_t **result)
+int hws_rx_queue_closed (hws_rx_t *self)
 {
-    const size_t text_size = strnlen (reason, HWS_TEXT_SIZE_MAX);
-    hws_rx_block_t *const block = hws_rx_block_new ((uint32_t) self->live.count + extra);
-    char *const text = malloc (HWS_ENDING_HEADER_SIZE + text_size + 1);
-    if (!block || !text) {
-        free (block);
-        free (text);
+    hws_rx_block_t *const block = hws_rx_block_new ((uint32_t) self->live.count + 1);
+    if (!block) {
         return HWS_ENO_MEMORY;
     }
-    block->text = text;
-    memcpy (text + HWS_ENDING_HEADER_SIZE, reason, text_size);
-    text[HWS_ENDING_HEADER_SIZE + text_size] = '\0';
-    hws_ending_put ((uint8_t *) text,
-                    &(hws_ending_t){.cause = cause,
-                                    .text = hws_bytes (text + HWS_ENDING_HEADER_SIZE, text_size)});
-    const uint8_t type = self->state == HWS_RX_CLOSING ? HWS_RUN_CANCELLED : HWS_RUN_DROPPED;
+    const hws_rx_entry_t end = {.type = self->is_cancelled ? HWS_RUN_CANCELLED : HWS_RUN_DROPPED,
+                                .is_broker_made = true,
+                                .cause = self->closed_cause,
+                                .body = hws_bytes_of_text (self->closed_reason)};
     for (hws_link_t *link = self->live.head; link; link = link->next) {
         hws_rx_stream_t *const stream = hws_rx_stream_of (link);
         if (stream->state != HWS_RX_STREAM_LIVE && !is_ending_void (stream)) {
             continue;
         }
         stream->state = HWS_RX_STREAM_ENDED;
-        stream->ending_type = type;
         stream->is_own_ending = false;
-        block->entries[block->count++] =
-            (hws_rx_entry_t){.stream = stream,
-                             .type = type,
-                             .is_broker_made = true,
-                             .body = hws_bytes (text, HWS_ENDING_HEADER_SIZE + text_size)};
+        drop_parts (stream);
+        block->entries[block->count] = end;
+        block->entries[block->count++].stream = stream;
     }
-    *result = block;
+    block->entries[block->count] = end;
+    block->entries[block->count++].type = HWS_RUN_VOID;
+    hws_rx_flush (self);
+    queue_block (self, block);
+    self->is_closed_due = false;
     return 0;
 }
 
-int hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
+void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
 {
-    if (self->state == HWS_RX_CLOSED) {
-        return 0;
+    if (advance (self, HWS_RX_EVENT_CLOSED)) {
+        self->closed_cause = cause;
+        hws_text_copy (self->closed_reason, sizeof self->closed_reason, reason);
+        self->is_closed_due = true;
+        hws_rx_queue_closed (self); /* without memory the reader will try again */
     }
-    hws_rx_block_t *block;
-    const int rc = drop_block (self, cause, reason, 1, &block);
-    if (rc) {
-        return rc;
-    }
-    const char *const text = block->text + HWS_ENDING_HEADER_SIZE;
-    block->entries[block->count++] = (hws_rx_entry_t){.type = HWS_RUN_VOID,
-                                                      .is_broker_made = true,
-                                                      .cause = cause,
-                                                      .body = hws_bytes_of_text (text)};
-    hws_rx_flush (self);
-    queue_block (self, block);
-    advance (self, HWS_RX_EVENT_CLOSED);
-    return 0;
 }
 
 int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason)
@@ -445,7 +435,14 @@ int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason
     if (!stream || stream->state != HWS_RX_STREAM_LIVE || self->state == HWS_RX_CLOSED) {
         return HWS_ENOT_FOUND;
     }
-    return ask_cancel (stream, reason);
+    if (!stream->is_cancel_due) {
+        stream->cancel_text = strndup (reason ? reason : "", HWS_TEXT_SIZE_MAX);
+        if (!stream->cancel_text) {
+            return HWS_ENO_MEMORY;
+        }
+        ask_cancel (stream, stream->cancel_text);
+    }
+    return 0;
 }
 
 hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self)

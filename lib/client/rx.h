@@ -62,18 +62,18 @@ struct hws_rx_stream {
 
     /* accepting side */
     hws_rx_stream_state_t state;
-    uint8_t ending_type; /* run type, once it has ended */
-    bool is_own_ending;  /* by the sender itself, not by the broker */
-    bool is_refused;     /* it broke the rules: of it only an ending is taken */
-    bool is_cancel_due;  /* a CANCEL of this sender is to be said, and again at a reconnect */
-    bool is_cancel_said; /* on this connection */
-    char *cancel_reason; /* owned; null unless a cancel was asked for */
-    uint64_t next_seq;   /* expected */
-    uint8_t *join;       /* the parts so far of a record, or null */
-    size_t join_size;    /* bytes in it */
-    size_t join_room;    /* bytes that fit */
-    uint64_t join_seq;   /* number of its first part */
-    uint64_t join_wire;  /* bytes that its parts count */
+    bool is_own_ending;        /* by the sender itself, not by the broker */
+    bool is_refused;           /* it broke the rules: of it only an ending is taken */
+    bool is_cancel_due;        /* a CANCEL of this sender is to be said, and again at a reconnect */
+    bool is_cancel_said;       /* on this connection */
+    const char *cancel_reason; /* null unless a cancel was asked for */
+    char *cancel_text;         /* owned: the application's words for it, or null */
+    uint64_t next_seq;         /* expected */
+    uint8_t *join;             /* the parts so far of a record, or null */
+    size_t join_size;          /* bytes in it */
+    size_t join_room;          /* bytes that fit */
+    uint64_t join_seq;         /* number of its first part */
+    uint64_t join_wire;        /* bytes that its parts count */
 
     /* reading side */
     bool is_broken;          /* a malformed run: nothing of it is delivered any more */
@@ -103,6 +103,10 @@ struct hws_rx {
     hws_rx_block_t *tail;
     hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
     int result;              /* of the open, when it was refused: HWS_E… */
+    bool is_cancelled;       /* by the application */
+    bool is_closed_due;      /* CLOSED, with the endings before it, is still to be queued */
+    uint16_t closed_cause;
+    hws_reason_t closed_reason;
 };
 
 /*  An anchor that is being opened; streams are entered into `streams`.  */
@@ -118,9 +122,9 @@ void hws_rx_opened (hws_rx_t *self, hws_handle_t handle);
  *  when it is closed already.  */
 bool hws_rx_cancel (hws_rx_t *self);
 
-/*  The anchor is gone: streams that have no ending yet are dropped for that cause, then
- *  comes CLOSED. Idempotent. Returns 0 or HWS_ENO_MEMORY, and then nothing changed.  */
-int hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason);
+/*  The anchor is gone: streams that have no ending yet get one with that cause, then comes
+ *  CLOSED. Idempotent.  */
+void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason);
 
 /*  Takes one run of a batch that has at most `runs_left` more. An ATTACHED run makes
  *  its stream; its body is `attached`. Any other goes to the stream of its number,
@@ -152,7 +156,7 @@ bool hws_rx_next_ack (hws_rx_t *self, hws_ack_t *ack);
 
 static inline bool hws_rx_has_events (const hws_rx_t *self)
 {
-    return self->head != NULL;
+    return self->head != NULL || self->is_closed_due;
 }
 
 #endif

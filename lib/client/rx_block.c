@@ -19,7 +19,6 @@ void hws_rx_block_free (hws_rx_block_t *block)
     if (block->payload) {
         block->payload->release (block->payload);
     }
-    free (block->text);
     free (block);
 }
 

@@ -12,20 +12,19 @@ typedef struct {
     hws_rx_stream_t *stream; /* null: the anchor is CLOSED */
     uint8_t type;            /* hws_run_type_t, VOID with CLOSED; above 127: is passed over */
     bool is_broker_made;     /* CLOSED, or an ending by the broker */
-    uint16_t cause;          /* of CLOSED */
+    uint16_t cause;          /* of an ending or CLOSED */
     uint32_t count;          /* numbers */
     uint32_t skip;           /* the first so many were seen before */
     uint64_t first_seq;
-    uint8_t *joined;    /* a record of parts: its bytes, owned; else null */
-    uint64_t join_wire; /*   and what its parts count */
-    hws_bytes_t body;   /* of the run, in the payload; or a text in the block */
+    uint64_t wire;    /* bytes that it counts; not of whole records and broker-made endings */
+    uint8_t *joined;  /* a record of parts: its bytes, owned; else null */
+    hws_bytes_t body; /* of the run, in the payload; the joined record; the text of an ending */
 } hws_rx_entry_t;
 
 /*  What one batch brought for this anchor.  */
 struct hws_rx_block {
     hws_rx_block_t *next;
     hws_payload_t *payload; /* what the bodies view into, or null */
-    char *text;             /* owned: what synthetic entries view into, or null */
     uint32_t count;
     uint32_t room;
     hws_rx_entry_t entries[];

@@ -15,7 +15,7 @@ static inline hws_rx_stream_t *hws_rx_stream_of (hws_link_t *link)
 void hws_rx_ask_ack (hws_rx_stream_t *stream);
 
 /*  Nothing more is taken of a stream whose run was malformed; its sender is cancelled.  */
-int hws_rx_refuse_stream (hws_rx_stream_t *stream);
+void hws_rx_refuse_stream (hws_rx_stream_t *stream);
 
 /*  The stream's ending is consumed: only its position is remembered, for a broker that
  *  missed the acknowledgement.  */
@@ -24,5 +24,8 @@ void hws_rx_finish_stream (hws_rx_stream_t *stream);
 /*  Forgets the oldest finished streams. Only when the application has no event in hand,
  *  which may view into one.  */
 void hws_rx_forget_streams (hws_rx_t *self);
+
+/*  Queues what hws_rx_closed promised. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_rx_queue_closed (hws_rx_t *self);
 
 #endif

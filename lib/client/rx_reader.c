@@ -124,7 +124,7 @@ static void show_joined (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws
                            .size = entry->body.size};
     stream->records++;
     stream->bytes += entry->body.size;
-    hand_out (self, stream, entry->first_seq + entry->count, entry->join_wire);
+    hand_out (self, stream, entry->first_seq + entry->count, entry->wire);
 }
 
 static hws_event_kind_t kind_of_ending (uint8_t type)
@@ -153,14 +153,12 @@ static void copy_text (hws_rx_reader_t *self, hws_bytes_t text)
 static void show_ending (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_event_t *event)
 {
     hws_rx_stream_t *const stream = entry->stream;
-    hws_ending_t ending;
-    const int rc = hws_ending_decode (entry->body, &ending);
-    hws_assert (rc == 0); /* it was checked when it was accepted */
-    copy_text (self, ending.text);
+    const bool is_clean = entry->type == HWS_RUN_DETACHED || entry->type == HWS_RUN_FINALIZED;
+    copy_text (self, entry->body);
     *event = (hws_event_t){.kind = kind_of_ending (entry->type),
                            .sender_id = stream->sender_id,
                            .label = stream->label,
-                           .cause = ending.cause ? hws_cause_word (ending.cause) : NULL,
+                           .cause = is_clean ? NULL : hws_cause_word (entry->cause),
                            .reason = self->text,
                            .records = stream->records,
                            .bytes = stream->bytes};
@@ -168,7 +166,7 @@ static void show_ending (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws
     if (entry->is_broker_made) {
         hand_out (self, stream, stream->consumed_seq, 0);
     } else {
-        hand_out (self, stream, entry->first_seq + 1, entry->body.size);
+        hand_out (self, stream, entry->first_seq + 1, entry->wire);
     }
     self->is_pending_ending = true;
 }
@@ -180,8 +178,8 @@ static void pass_over (hws_rx_reader_t *self, const hws_rx_entry_t *entry)
 {
     hws_rx_stream_t *const stream = entry->stream;
     stream->consumed_seq = entry->first_seq + entry->count;
-    stream->consumed_bytes += entry->skip == 0 ? entry->body.size : 0;
-    self->unpublished += entry->body.size;
+    stream->consumed_bytes += entry->skip == 0 ? entry->wire : 0;
+    self->unpublished += entry->wire;
     touch (self, stream);
 }
 
@@ -223,7 +221,7 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
                            .label = stream->label,
                            .data = data,
                            .size = entry->body.size};
-    hand_out (self, stream, entry->first_seq + 1, entry->body.size);
+    hand_out (self, stream, entry->first_seq + 1, entry->wire);
     return true;
 }
 
@@ -277,14 +275,20 @@ bool hws_rx_reader_has_more (const hws_rx_reader_t *self)
     return self->entry + is_run_over < self->block->count || self->block->next;
 }
 
-void hws_rx_reader_take (hws_rx_reader_t *self)
+int hws_rx_reader_take (hws_rx_reader_t *self)
 {
     hws_assert (self->block == NULL);
     hws_assert (self->pending == NULL);
-    hws_rx_forget_streams (self->rx);
-    self->block = self->rx->head;
+    hws_rx_t *const rx = self->rx;
+    hws_rx_forget_streams (rx);
+    const int rc = rx->is_closed_due ? hws_rx_queue_closed (rx) : 0;
+    if (!rx->head) {
+        return rc;
+    }
+    self->block = rx->head;
     self->entry = 0;
-    self->rx->head = self->rx->tail = NULL;
+    rx->head = rx->tail = NULL;
+    return 0;
 }
 
 bool hws_rx_reader_publish (hws_rx_reader_t *self)

@@ -51,8 +51,8 @@ static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
 bool hws_rx_reader_has_more (const hws_rx_reader_t *self);
 
 /*  Under the client's lock: takes everything that is queued; only when the reader has
- *  nothing left.  */
-void hws_rx_reader_take (hws_rx_reader_t *self);
+ *  nothing left. Returns 0, or HWS_ENO_MEMORY when all there is cannot be told.  */
+int hws_rx_reader_take (hws_rx_reader_t *self);
 
 /*  Under the client's lock: what was consumed is to be acknowledged. True when there
  *  is something to send.  */
