@@ -55,16 +55,17 @@ static bool try_enter (hws_receiver_t *self)
     return !atomic_exchange_explicit (&self->is_busy, true, memory_order_acquire);
 }
 
-/*  Begins to use the reader; false when another thread does. A close that does is no receive:
- *  it is over when it lets go of the lock.  */
+/*  Begins to use the reader; false when another thread does. A close that does is no receive,
+ *  and does so only with the lock held.  */
 static bool enter (hws_receiver_t *self)
 {
     if (try_enter (self)) {
         return true;
     }
     hws_client_lock (self->client);
+    const bool is_entered = try_enter (self);
     hws_client_unlock (self->client, false);
-    return try_enter (self);
+    return is_entered;
 }
 
 static void leave (hws_receiver_t *self)
