@@ -122,13 +122,21 @@ static void close_connection (hws_client_t *self)
     hws_dealer_close (&self->dealer);
 }
 
-/*  Tells the session that the connection is gone, with a sentence.  */
-static void report_lost (hws_client_t *self, bool was_connected)
+typedef enum { NOT_CONNECTED, CONNECTION_ENDED, OUT_OF_MEMORY } loss_t;
+
+/*  Tells the session that the connection is gone, with a sentence. A message that memory is
+ *  out for is such a loss too: were it only dropped, and nothing came behind it, nobody would
+ *  miss it.  */
+static void report_lost (hws_client_t *self, loss_t loss)
 {
+    static const char *const sentences[] = {
+        [NOT_CONNECTED] = "no broker at",
+        [CONNECTION_ENDED] = "lost the connection to",
+        [OUT_OF_MEMORY] = "memory is out for a message of",
+    };
     const bool is_next = !self->is_welcome && self->next_address < self->addresses.count;
     char why[HWS_ENDPOINT_SIZE_MAX + 64];
-    snprintf (why, sizeof why, was_connected ? "the connection to %s ended" : "no broker at %s",
-              self->endpoint);
+    snprintf (why, sizeof why, "%s %s", sentences[loss], self->endpoint);
     hws_client_lock (self);
     hws_session_lost (&self->session, hws_clock_ms (), why, is_next);
     hws_client_unlock (self, false);
@@ -148,7 +156,7 @@ static void open_connection (hws_client_t *self)
     if (self->addresses.count == 0 ||
         hws_dealer_connect (&self->dealer, self->context,
                             self->addresses.address[self->next_address++])) {
-        report_lost (self, false);
+        report_lost (self, NOT_CONNECTED);
     }
 }
 
@@ -193,7 +201,7 @@ static bool send_unsent (hws_client_t *self)
     }
     drop_unsent (self); /* after a success the message is empty */
     if (rc) {
-        report_lost (self, true);
+        report_lost (self, CONNECTION_ENDED);
     }
     return true;
 }
@@ -219,9 +227,12 @@ static void do_out (hws_client_t *self, hws_out_t *out)
         break;
     case HWS_OUT_CONTROL:
     case HWS_OUT_BATCH:
-        if (hws_dealer_is_open (&self->dealer) && message_of (self, out, &self->unsent) == 0) {
-            self->has_unsent = true;
+        if (hws_dealer_is_open (&self->dealer)) {
             self->unsent_verb = out->verb;
+            self->has_unsent = message_of (self, out, &self->unsent) == 0;
+            if (!self->has_unsent) {
+                report_lost (self, OUT_OF_MEMORY);
+            }
         }
         free (out->data);
         break;
@@ -256,7 +267,7 @@ static turn_t send_turn (hws_client_t *self)
             drop_unsent (self);
         }
         if (!has_buffer (self, batch_bytes)) {
-            return BLOCKED;
+            return BLOCKED; /* memory may be there in a moment */
         }
         hws_out_t out = {.kind = HWS_OUT_NONE};
         hws_client_lock (self);
@@ -296,7 +307,8 @@ static void take_message (hws_client_t *self, zmq_msg_t frames[2], int count)
     hws_bytes_t bytes;
     hws_payload_t *const payload = hws_payload_of (&frames[0], &bytes);
     if (!payload) {
-        return; /* as if it had been lost: what is missing shows as a gap */
+        report_lost (self, OUT_OF_MEMORY);
+        return;
     }
     zmq_msg_init (&frames[0]);
     hws_client_lock (self);
@@ -331,7 +343,7 @@ static void check_connection (hws_client_t *self)
     bool was_connected = false;
     if (hws_dealer_is_open (&self->dealer) && hws_dealer_is_lost (&self->dealer, &was_connected)) {
         read_turn (self); /* what it said last */
-        report_lost (self, was_connected);
+        report_lost (self, was_connected ? CONNECTION_ENDED : NOT_CONNECTED);
     }
 }
 
@@ -347,7 +359,7 @@ static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
         polled[count++] =
             (struct pollfd){.fd = hws_dealer_monitor_fd (&self->dealer), .events = POLLIN};
         const int events = hws_dealer_events (&self->dealer);
-        if ((events & ZMQ_POLLIN) || (is_blocked && (events & ZMQ_POLLOUT))) {
+        if ((events & ZMQ_POLLIN) || (self->has_unsent && (events & ZMQ_POLLOUT))) {
             return;
         }
     }
