@@ -46,23 +46,24 @@ typedef struct {
     size_t size;
 } outgoing_t;
 
-void hws_session_say (hws_session_t *self, const hws_control_t *control)
+bool hws_session_say (hws_session_t *self, const hws_control_t *control)
 {
     size_t size;
     outgoing_t *const message = calloc (1, sizeof *message);
     if (!message) {
-        return; /* as if it had been lost: it is said again when it is not answered */
+        return false;
     }
     const int rc = hws_control_encode (control, self->scratch, HWS_CONTROL_SIZE_MAX, &size);
     message->data = rc ? NULL : malloc (size);
     if (!message->data) {
         free (message);
-        return;
+        return false;
     }
     memcpy (message->data, self->scratch, size);
     message->size = size;
     message->verb = hws_verb_word (control->verb);
     hws_list_append (&self->outbox, &message->link);
+    return true;
 }
 
 void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,

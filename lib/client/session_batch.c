@@ -237,7 +237,10 @@ void hws_session_say_cancels (hws_session_t *self)
             control.as.cancel.sender_id = stream->sender_id;
             snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
                       stream->cancel_reason);
-            hws_session_say (self, &control);
+            if (!hws_session_say (self, &control)) {
+                stream->is_cancel_said = false;
+                return; /* next time */
+            }
         }
     }
 }

@@ -13,8 +13,9 @@
 
 void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
 
-/*  Puts a control message in the outbox.  */
-void hws_session_say (hws_session_t *self, const hws_control_t *control);
+/*  Puts a control message in the outbox. False without memory: it is as if it had been lost,
+ *  and a request is asked again when it is not answered.  */
+bool hws_session_say (hws_session_t *self, const hws_control_t *control);
 
 /*  The same for a request, with an id of its own, to be asked again after `retry_ms`.  */
 void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,

@@ -198,7 +198,10 @@ void hws_session_resume (hws_session_t *self, hws_ms_t now)
         }
         hws_rx_reconnected (&receiver->rx);
         ask_open (self, now, receiver);
-        if (receiver->is_cancelled) {
+    }
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const receiver = receiver_of (link);
+        if (receiver->rx.state == HWS_RX_CLOSING) {
             say_close (self, now, receiver);
         }
     }
