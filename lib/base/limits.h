@@ -15,6 +15,7 @@
 #define HWS_EARLY_BYTES   16384 /* the same in bytes */
 
 #define HWS_BATCH_BYTES_DEFAULT 65536   /* largest message, batch header included */
+#define HWS_BATCH_BYTES_MIN     4096    /* what any broker takes: the longest ATTACHED fits */
 #define HWS_SLOT_BYTES_DEFAULT  1048576 /* slot_byte_budget when it is 0 or absent */
 
 #endif

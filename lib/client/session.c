@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFUSED = -1, GOAWAY_TEXT_MAX = 900 };
+enum {
+    REFUSED = -1,
+    GOAWAY_TEXT_MAX = 900,
+    BATCH_BYTES_MAX = 1 << 30 /* of our buffer, whatever the broker would take */
+};
 
 /*  The table at the top of session.h.  */
 static const int8_t states[][HWS_SESSION_GONE + 1] = {
@@ -274,10 +278,13 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     self->broker_id = answer->broker_id;
     self->epoch = answer->epoch;
     self->error[0] = '\0';
-    const uint64_t least = HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE + 1024;
     self->batch_bytes = answer->batch_bytes ? answer->batch_bytes : HWS_BATCH_BYTES_DEFAULT;
-    self->batch_bytes = self->batch_bytes < least ? least : self->batch_bytes;
-    self->batch_bytes = self->batch_bytes > 1u << 30 ? 1u << 30 : self->batch_bytes;
+    if (self->batch_bytes < HWS_BATCH_BYTES_MIN) {
+        self->batch_bytes = HWS_BATCH_BYTES_MIN;
+    }
+    if (self->batch_bytes > BATCH_BYTES_MAX) {
+        self->batch_bytes = BATCH_BYTES_MAX;
+    }
     if (!is_same) {
         hws_session_end_all (self, HWS_CAUSE_LOST, "the broker was restarted");
     }

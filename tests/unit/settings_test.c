@@ -212,7 +212,7 @@ static void the_schema_has_types_ranges_and_defaults (void **state)
 
     assert_true (cJSON_IsFalse (at (limits, "additionalProperties")));
     assert_string_equal (at (batch, "type")->valuestring, "integer");
-    assert_true (at (batch, "minimum")->valueint == 1024);
+    assert_true (at (batch, "minimum")->valueint == 4096);
     assert_true (at (batch, "maximum")->valueint == 1048576);
     assert_true (at (batch, "default")->valueint == 65536);
     assert_int_equal (cJSON_GetArraySize (at (level, "enum")), 4);
@@ -290,8 +290,8 @@ static void the_numbers_of_the_broker_fit_each_other (void **state)
     assert_refused (program, "{\"limits\": {\"buffer_bytes\": 67108863}}",
                     "f:1:29: limits.buffer_bytes: must be at least anchors.buffer_bytes, which "
                     "is 67108864");
-    assert_refused (program, "{\"limits\": {\"batch_bytes\": 1023}}",
-                    "f:1:28: limits.batch_bytes: must be from 1024 to 1048576");
+    assert_refused (program, "{\"limits\": {\"batch_bytes\": 4095}}",
+                    "f:1:28: limits.batch_bytes: must be from 4096 to 1048576");
     assert_refused (program, "{\"anchors\": {\"window_bytes_min\": 16383}}",
                     "f:1:34: anchors.window_bytes_min: must be from 16384 to 1073741824");
 }
