@@ -53,7 +53,7 @@ E2E_SOURCES     := $(wildcard tests/e2e/*.c)
 SOAK_SOURCES    := $(wildcard tests/soak/*.c)
 FUZZ_SOURCES    := $(wildcard tests/fuzz/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
-PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES))
+PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES))
 C_FILES          = $(shell git ls-files '*.c' '*.h')
 
 comma  := ,
