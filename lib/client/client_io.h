@@ -6,7 +6,8 @@
  *  to wake it: it takes whatever is queued before it sleeps, so batches form under load
  *  and a lone record leaves at once.
  *
- *  Shared by client_io.c, sender_io.c and receiver_io.c; nobody else includes this.
+ *  Shared by client_io.c, client_thread_io.c, sender_io.c and receiver_io.c; nobody else
+ *  includes this.
  */
 #ifndef HWS_CLIENT_IO_H
 #define HWS_CLIENT_IO_H
@@ -60,6 +61,9 @@ hws_deadline_t hws_deadline_after (int64_t timeout_ms);
 
 /*  Waits, under the lock. Returns 0 (look again), HWS_ETIMEOUT, HWS_EWOULD_BLOCK.  */
 int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_deadline_t *deadline);
+
+/*  The thread; `argument` is the client. It ends some time after is_stopping is set.  */
+void *hws_client_run (void *argument);
 
 /*  A condition on the monotonic clock. Returns 0 or HWS_ENO_MEMORY.  */
 int hws_cond_init (pthread_cond_t *cond);

@@ -35,96 +35,6 @@ static bool advance (hws_session_t *self, hws_session_event_t event)
     return true;
 }
 
-/*  ---- Requests ------------------------------------------------------------------------ */
-
-void hws_request_init (hws_request_t *self, hws_about_t about, void *owner)
-{
-    *self = (hws_request_t){.about = about, .owner = owner};
-}
-
-/*  One control message of the outbox.  */
-typedef struct {
-    hws_link_t link;
-    const char *verb;
-    uint8_t *data;
-    size_t size;
-} outgoing_t;
-
-bool hws_session_say (hws_session_t *self, const hws_control_t *control)
-{
-    size_t size;
-    outgoing_t *const message = calloc (1, sizeof *message);
-    if (!message) {
-        return false;
-    }
-    const int rc = hws_control_encode (control, self->scratch, HWS_CONTROL_SIZE_MAX, &size);
-    message->data = rc ? NULL : malloc (size);
-    if (!message->data) {
-        free (message);
-        return false;
-    }
-    memcpy (message->data, self->scratch, size);
-    message->size = size;
-    message->verb = hws_verb_word (control->verb);
-    hws_list_append (&self->outbox, &message->link);
-    return true;
-}
-
-void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
-                      hws_control_t *control, hws_ms_t retry_ms)
-{
-    if (!request->node.key.data) {
-        request->id = ++self->last_request_id;
-        hws_put_u64 (request->key, request->id);
-        hws_map_insert (&self->requests, &request->node,
-                        hws_bytes (request->key, sizeof request->key));
-    }
-    control->form = HWS_FORM_REQUEST;
-    control->has_id = true;
-    control->id = request->id;
-    hws_session_say (self, control);
-    hws_heap_set (&self->timers, &request->timer, hws_time_after (now, retry_ms));
-}
-
-void hws_session_settle (hws_session_t *self, hws_request_t *request)
-{
-    hws_map_remove (&self->requests, &request->node);
-    hws_heap_clear (&self->timers, &request->timer);
-}
-
-/*  The verb of a request, under which it is answered.  */
-static hws_verb_t verb_of (hws_about_t about)
-{
-    static const hws_verb_t verbs[] = {
-        [HWS_ABOUT_HELLO] = HWS_VERB_HELLO,   [HWS_ABOUT_BYE] = HWS_VERB_BYE,
-        [HWS_ABOUT_OPEN] = HWS_VERB_OPEN,     [HWS_ABOUT_CLOSE] = HWS_VERB_CANCEL,
-        [HWS_ABOUT_ATTACH] = HWS_VERB_ATTACH, [HWS_ABOUT_CANCEL] = HWS_VERB_CANCEL,
-    };
-    return verbs[about];
-}
-
-/*  The request that is answered here. Under another verb it is no answer: the members would be
- *  taken for others.  */
-static hws_request_t *find_request (const hws_session_t *self, const hws_control_t *control)
-{
-    uint8_t key[8];
-    hws_put_u64 (key, control->id);
-    hws_map_node_t *const node =
-        control->has_id ? hws_map_find (&self->requests, hws_bytes (key, sizeof key)) : NULL;
-    hws_request_t *const request = node ? hws_container_of (node, hws_request_t, node) : NULL;
-    return request && verb_of (request->about) == control->verb ? request : NULL;
-}
-
-static void drop_outbox (hws_session_t *self)
-{
-    hws_link_t *link;
-    while ((link = hws_list_pop (&self->outbox)) != NULL) {
-        outgoing_t *const message = hws_container_of (link, outgoing_t, link);
-        free (message->data);
-        free (message);
-    }
-}
-
 /*  ---- Liveness -------------------------------------------------------------------------- */
 
 /*  The smaller of two intervals, of which 0 is none.  */
@@ -243,7 +153,7 @@ void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool 
     snprintf (self->error, sizeof self->error, "%s", why);
     self->is_disconnect_due = !self->is_connect_due;
     self->is_connect_due = false;
-    drop_outbox (self);
+    hws_session_drop_outbox (self);
     hws_session_settle (self, &self->hello);
     hws_session_settle (self, &self->bye);
     hws_heap_clear (&self->timers, &self->pulse.timer);
@@ -363,7 +273,7 @@ static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *contro
         break;
     case HWS_VERB_RESYNC:
         if (advance (self, HWS_SESSION_EVENT_RESYNC)) {
-            drop_outbox (self);
+            hws_session_drop_outbox (self);
             hws_session_suspend (self, now, true);
             hws_heap_clear (&self->timers, &self->pulse.timer);
             say_hello (self, now);
@@ -409,7 +319,7 @@ void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, h
     if (control.form == HWS_FORM_ERR) {
         snprintf (self->error, sizeof self->error, "%s", control.as.refusal.reason);
     }
-    hws_request_t *const request = find_request (self, &control);
+    hws_request_t *const request = hws_session_find_request (self, &control);
     if (request) {
         answered (self, now, request, &control);
     } else if (control.verb == HWS_VERB_ATTACH && control.form == HWS_FORM_OK) {
@@ -471,21 +381,6 @@ hws_ms_t hws_session_wake_at (const hws_session_t *self)
 
 /*  ---- What leaves -------------------------------------------------------------------------- */
 
-static bool pop_control (hws_session_t *self, hws_out_t *out)
-{
-    hws_link_t *const link = hws_list_pop (&self->outbox);
-    if (!link) {
-        return false;
-    }
-    outgoing_t *const message = hws_container_of (link, outgoing_t, link);
-    *out = (hws_out_t){.kind = HWS_OUT_CONTROL,
-                       .verb = message->verb,
-                       .data = message->data,
-                       .size = message->size};
-    free (message);
-    return true;
-}
-
 static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
                        hws_out_t *out)
 {
@@ -493,7 +388,7 @@ static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_
     size_t used = hws_session_pop_acks (self, buffer, room);
     if (used == 0) {
         hws_session_say_cancels (self);
-        if (pop_control (self, out)) {
+        if (hws_session_pop_control (self, out)) {
             return true;
         }
         used = hws_session_pop_wants (self, now, buffer, room);
@@ -525,7 +420,7 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
     }
     const bool has_something = self->state == HWS_SESSION_UP || self->state == HWS_SESSION_LEAVING
                                    ? pop_batch (self, now, buffer, size, out)
-                                   : pop_control (self, out);
+                                   : hws_session_pop_control (self, out);
     if (has_something) {
         self->sent_at = now;
     }
@@ -564,7 +459,7 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
 void hws_session_fini (hws_session_t *self)
 {
     hws_assert (self->senders.count == 0 && self->receivers.count == 0);
-    drop_outbox (self);
+    hws_session_drop_outbox (self);
     hws_map_fini (&self->sessions);
     hws_map_fini (&self->streams);
     hws_map_fini (&self->requests);

@@ -1,15 +1,20 @@
 /*  What the files of the session share with each other; nobody else includes this.
  *
- *  session.c has the connection, requests and time; session_sender.c and
- *  session_receiver.c what the broker and the application say of one stream or anchor;
- *  session_batch.c the batches, in and out.
+ *  session.c has the connection, its liveness and time; session_request.c requests and
+ *  the outbox; session_sender.c and session_receiver.c what the broker and the application
+ *  say of one stream or anchor; session_batch.c the batches, in and out.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
 
 #include "client/session.h"
 
-/*  ---- session.c ----------------------------------------------------------------------- */
+/*  ---- session.c ---- */
+
+/*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
+void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
+
+/*  ---- session_request.c ---- */
 
 void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
 
@@ -24,8 +29,14 @@ void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
 /*  The request is answered, or nobody wants the answer any more.  */
 void hws_session_settle (hws_session_t *self, hws_request_t *request);
 
-/*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
-void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
+/*  The request that is answered here, or null. Under another verb it is no answer: the
+ *  members would be taken for others.  */
+hws_request_t *hws_session_find_request (const hws_session_t *self, const hws_control_t *control);
+
+/*  Takes the next control message out of the outbox. False when there is none.  */
+bool hws_session_pop_control (hws_session_t *self, hws_out_t *out);
+
+void hws_session_drop_outbox (hws_session_t *self);
 
 /*  ---- session_sender.c ------------------------------------------------------------------- */
 

@@ -1,0 +1,309 @@
+/*  The client's own thread: it connects, reads and sends, in turns, and sleeps when there is
+ *  nothing to do.
+ */
+#include "client/client_io.h"
+
+#include "client/payload_io.h"
+#include "io/clock_io.h"
+#include "io/wake_io.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MESSAGES_PER_TURN = 64, /* read, and sent, before the other side has its turn */
+    BLOCKED_POLL_MS = 100,  /* a full socket is looked at again at the latest then */
+    COPIED_MAX = 32 * 1024  /* a larger batch leaves in the very buffer it was made in */
+};
+
+/*  ---- The connection ---- */
+
+static void drop_unsent (hws_client_t *self)
+{
+    if (self->has_unsent) {
+        zmq_msg_close (&self->unsent);
+        self->has_unsent = false;
+    }
+}
+
+static void close_connection (hws_client_t *self)
+{
+    drop_unsent (self);
+    hws_dealer_close (&self->dealer);
+}
+
+typedef enum { NOT_CONNECTED, CONNECTION_ENDED, OUT_OF_MEMORY } loss_t;
+
+/*  Tells the session that the connection is gone, with a sentence. A message that memory is
+ *  out for is such a loss too: were it only dropped, and nothing came behind it, nobody would
+ *  miss it.  */
+static void report_lost (hws_client_t *self, loss_t loss)
+{
+    static const char *const sentences[] = {
+        [NOT_CONNECTED] = "no broker at",
+        [CONNECTION_ENDED] = "lost the connection to",
+        [OUT_OF_MEMORY] = "memory is out for a message of",
+    };
+    const bool is_next = !self->is_welcome && self->next_address < self->addresses.count;
+    char why[HWS_ENDPOINT_SIZE_MAX + 64];
+    snprintf (why, sizeof why, "%s %s", sentences[loss], self->endpoint);
+    hws_client_lock (self);
+    hws_session_lost (&self->session, hws_clock_ms (), why, is_next);
+    hws_client_unlock (self, false);
+}
+
+/*  Connects to the next address of the endpoint; after the last one the name is looked up
+ *  again.  */
+static void open_connection (hws_client_t *self)
+{
+    close_connection (self);
+    if (self->is_welcome || self->next_address >= self->addresses.count) {
+        self->next_address = 0;
+        self->addresses.count = 0;
+        hws_resolve (self->endpoint, &self->addresses);
+    }
+    self->is_welcome = false;
+    if (self->addresses.count == 0 ||
+        hws_dealer_connect (&self->dealer, self->context,
+                            self->addresses.address[self->next_address++])) {
+        report_lost (self, NOT_CONNECTED);
+    }
+}
+
+/*  ---- Out ---- */
+
+static void free_buffer (void *data, void *hint)
+{
+    (void) hint;
+    free (data);
+}
+
+/*  Makes a message of what the session yielded. A large batch takes the buffer along.  */
+static int message_of (hws_client_t *self, const hws_out_t *out, zmq_msg_t *message)
+{
+    const bool is_control = out->kind == HWS_OUT_CONTROL;
+    if (is_control || out->size <= COPIED_MAX) {
+        if (zmq_msg_init_size (message, out->size)) {
+            return HWS_ENO_MEMORY;
+        }
+        memcpy (zmq_msg_data (message), is_control ? out->data : self->buffer, out->size);
+        return 0;
+    }
+    if (zmq_msg_init_data (message, self->buffer, out->size, free_buffer, NULL)) {
+        return HWS_ENO_MEMORY;
+    }
+    self->buffer = NULL;
+    self->buffer_size = 0;
+    return 0;
+}
+
+/*  Sends what is in `unsent`. False when the socket does not take it now.  */
+static bool send_unsent (hws_client_t *self)
+{
+    if (!self->has_unsent) {
+        return true;
+    }
+    const int rc = self->unsent_verb
+                       ? hws_dealer_send_control (&self->dealer, self->unsent_verb, &self->unsent)
+                       : hws_dealer_send (&self->dealer, &self->unsent);
+    if (rc == HWS_EWOULD_BLOCK) {
+        return false;
+    }
+    drop_unsent (self); /* after a success the message is empty */
+    if (rc) {
+        report_lost (self, CONNECTION_ENDED);
+    }
+    return true;
+}
+
+/*  Whether the session has given up the connection that `unsent` is for. A full socket must
+ *  not hide that: nobody may ever take from it again.  */
+static bool is_given_up (hws_client_t *self)
+{
+    hws_client_lock (self);
+    const bool is_due = self->session.is_disconnect_due || self->session.is_connect_due;
+    hws_client_unlock (self, false);
+    return is_due;
+}
+
+static void do_out (hws_client_t *self, hws_out_t *out)
+{
+    switch (out->kind) {
+    case HWS_OUT_CONNECT:
+        open_connection (self);
+        break;
+    case HWS_OUT_DISCONNECT:
+        close_connection (self);
+        break;
+    case HWS_OUT_CONTROL:
+    case HWS_OUT_BATCH:
+        if (hws_dealer_is_open (&self->dealer)) {
+            self->unsent_verb = out->verb;
+            self->has_unsent = message_of (self, out, &self->unsent) == 0;
+            if (!self->has_unsent) {
+                report_lost (self, OUT_OF_MEMORY);
+            }
+        }
+        free (out->data);
+        break;
+    case HWS_OUT_NONE:
+        break;
+    }
+}
+
+/*  The buffer for the next batch: as large as the broker takes.  */
+static bool has_buffer (hws_client_t *self, size_t size)
+{
+    if (self->buffer_size < size) {
+        free (self->buffer);
+        self->buffer = malloc (size);
+        self->buffer_size = self->buffer ? size : 0;
+    }
+    return self->buffer != NULL;
+}
+
+typedef enum { IDLE, BLOCKED, BUSY } turn_t;
+
+/*  Sends what there is, up to the turn's share. IDLE: there was nothing more, and whoever
+ *  queues something from now on wakes the thread.  */
+static turn_t send_turn (hws_client_t *self)
+{
+    size_t batch_bytes = HWS_BATCH_BYTES_DEFAULT;
+    for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+        if (!send_unsent (self)) {
+            if (!is_given_up (self)) {
+                return BLOCKED;
+            }
+            drop_unsent (self);
+        }
+        if (!has_buffer (self, batch_bytes)) {
+            return BLOCKED; /* memory may be there in a moment */
+        }
+        hws_out_t out = {.kind = HWS_OUT_NONE};
+        hws_client_lock (self);
+        batch_bytes = hws_session_batch_bytes (&self->session);
+        const bool has_room = batch_bytes <= self->buffer_size;
+        const bool has_out = has_room && hws_session_pop (&self->session, hws_clock_ms (),
+                                                          self->buffer, self->buffer_size, &out);
+        self->is_asleep = has_room && !has_out;
+        if (self->session.state == HWS_SESSION_GONE) {
+            pthread_cond_broadcast (&self->gone);
+        }
+        hws_client_unlock (self, false);
+        if (has_room && !has_out) {
+            return IDLE;
+        }
+        do_out (self, &out);
+    }
+    return BUSY;
+}
+
+/*  ---- In ---- */
+
+static void take_message (hws_client_t *self, zmq_msg_t frames[2], int count)
+{
+    const hws_bytes_t first = hws_bytes (zmq_msg_data (&frames[0]), zmq_msg_size (&frames[0]));
+    if (count == 2) {
+        const hws_bytes_t json = hws_bytes (zmq_msg_data (&frames[1]), zmq_msg_size (&frames[1]));
+        hws_client_lock (self);
+        hws_session_control (&self->session, hws_clock_ms (), first, json);
+        hws_client_unlock (self, false);
+        return;
+    }
+    if (count != 1) {
+        return;
+    }
+    hws_bytes_t bytes;
+    hws_payload_t *const payload = hws_payload_of (&frames[0], &bytes);
+    if (!payload) {
+        report_lost (self, OUT_OF_MEMORY);
+        return;
+    }
+    zmq_msg_init (&frames[0]);
+    hws_client_lock (self);
+    hws_session_batch (&self->session, hws_clock_ms (), bytes, payload);
+    hws_client_unlock (self, false);
+    payload->release (payload);
+}
+
+/*  Reads what has come, up to the turn's share.  */
+static turn_t read_turn (hws_client_t *self)
+{
+    for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+        zmq_msg_t frames[2];
+        zmq_msg_init (&frames[0]);
+        zmq_msg_init (&frames[1]);
+        const int count = hws_dealer_recv (&self->dealer, frames);
+        if (count > 0) {
+            self->is_welcome = true;
+            take_message (self, frames, count);
+        }
+        zmq_msg_close (&frames[0]);
+        zmq_msg_close (&frames[1]);
+        if (count == 0) {
+            return IDLE;
+        }
+    }
+    return BUSY;
+}
+
+static void check_connection (hws_client_t *self)
+{
+    bool was_connected = false;
+    if (hws_dealer_is_open (&self->dealer) && hws_dealer_is_lost (&self->dealer, &was_connected)) {
+        read_turn (self); /* what it said last */
+        report_lost (self, was_connected ? CONNECTION_ENDED : NOT_CONNECTED);
+    }
+}
+
+/*  ---- Turns ---- */
+
+static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
+{
+    struct pollfd polled[3] = {{.fd = self->wake, .events = POLLIN}};
+    nfds_t count = 1;
+    if (hws_dealer_is_open (&self->dealer)) {
+        polled[count++] = (struct pollfd){.fd = hws_dealer_fd (&self->dealer), .events = POLLIN};
+        polled[count++] =
+            (struct pollfd){.fd = hws_dealer_monitor_fd (&self->dealer), .events = POLLIN};
+        const int events = hws_dealer_events (&self->dealer);
+        if ((events & ZMQ_POLLIN) || (self->has_unsent && (events & ZMQ_POLLOUT))) {
+            return;
+        }
+    }
+    hws_ms_t wait_ms = wake_at == HWS_NEVER ? -1 : hws_time_until (hws_clock_ms (), wake_at);
+    if (is_blocked && (wait_ms < 0 || wait_ms > BLOCKED_POLL_MS)) {
+        wait_ms = BLOCKED_POLL_MS;
+    }
+    wait_ms = wait_ms > 60000 ? 60000 : wait_ms;
+    if (poll (polled, count, (int) wait_ms) > 0 && (polled[0].revents & POLLIN)) {
+        hws_wake_clear (self->wake);
+    }
+}
+
+void *hws_client_run (void *argument)
+{
+    hws_client_t *const self = argument;
+    bool is_stopping = false;
+    while (!is_stopping) {
+        const bool is_reading = hws_dealer_is_open (&self->dealer) && read_turn (self) == BUSY;
+        check_connection (self);
+        hws_client_lock (self);
+        hws_session_expire (&self->session, hws_clock_ms ());
+        hws_client_unlock (self, false);
+        const turn_t sent = send_turn (self);
+
+        hws_client_lock (self);
+        is_stopping = self->is_stopping;
+        const bool is_idle = sent == BLOCKED || (sent == IDLE && self->is_asleep);
+        const hws_ms_t wake_at = hws_session_wake_at (&self->session);
+        hws_client_unlock (self, false);
+        if (!is_reading && is_idle && !is_stopping) {
+            sleep_until (self, wake_at, sent == BLOCKED);
+        }
+    }
+    close_connection (self);
+    return NULL;
+}
