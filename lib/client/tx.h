@@ -48,7 +48,7 @@ typedef enum {
 typedef struct hws_tx_segment hws_tx_segment_t;
 
 typedef struct {
-    hws_tx_state_t state; /* written by advance () in tx.c only */
+    hws_tx_state_t state; /* written by hws_tx_advance () only */
     bool is_ready;        /* attached on this connection: runs may be sent */
 
     /* what the attach answer gave */
