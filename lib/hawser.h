@@ -61,7 +61,7 @@ extern "C" {
 #define HWS_FOREVER   (-1)
 #define HWS_UNLIMITED UINT64_MAX
 
-/*  ---- Clients: one connection to one broker ---------------------------------- */
+/*  ---- Clients: one connection to one broker ---- */
 
 typedef struct hws_client hws_client_t;
 
@@ -93,7 +93,7 @@ void hws_client_destroy (hws_client_t **client);
  *  tcp://…"), copied into `text` of `size` bytes, always ended by a NUL.  */
 void hws_client_error (hws_client_t *client, char *text, size_t size);
 
-/*  ---- Receivers ---------------------------------------------------------------- */
+/*  ---- Receivers ---- */
 
 typedef struct hws_receiver hws_receiver_t;
 
@@ -181,7 +181,7 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
  *  `*receiver` to null. Accepts null.  */
 void hws_receiver_destroy (hws_receiver_t **receiver);
 
-/*  ---- Senders -------------------------------------------------------------------- */
+/*  ---- Senders ---- */
 
 typedef struct hws_sender hws_sender_t;
 

@@ -26,7 +26,7 @@ static void add (_Atomic uint64_t *counter, uint64_t amount)
     atomic_store_explicit (counter, value + amount, memory_order_relaxed);
 }
 
-/*  ---- Output ----  */
+/*  ---- Output ---- */
 
 static bool is_json (const hws_collector_t *self)
 {
@@ -115,7 +115,7 @@ static void close_file (hws_collector_t *self, file_t *file)
     free (file);
 }
 
-/*  ---- Events ----  */
+/*  ---- Events ---- */
 
 /*  `sender 3 "gpu0"`, in `text`, which is returned.  */
 static const char *sender_name (const hws_event_t *event, char *text, size_t size)
@@ -277,7 +277,7 @@ void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool i
     }
 }
 
-/*  ---- Beginning and end ----  */
+/*  ---- Beginning and end ---- */
 
 static int init (hws_collector_t *self)
 {

@@ -52,7 +52,7 @@ struct hws_outputs {
     uint8_t buffer[BUFFER_SIZE];
 };
 
-/*  ---- Outputs ----  */
+/*  ---- Outputs ---- */
 
 static void output_init (hws_output_t *self, hws_outputs_t *outputs, int fd)
 {
@@ -189,7 +189,7 @@ bool hws_outputs_is_unread (const hws_outputs_t *self)
     return self->is_unread;
 }
 
-/*  ---- Writing ----  */
+/*  ---- Writing ---- */
 
 /*  Steps over what was written; returns how many vectors are done with.  */
 static size_t advance (struct iovec *vectors, size_t count, size_t written)

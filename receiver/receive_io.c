@@ -42,7 +42,7 @@ typedef struct {
     hws_meter_t meter;      /* the watching thread's own */
 } receive_t;
 
-/*  ---- The watching thread ----  */
+/*  ---- The watching thread ---- */
 
 static void stop (void *context, int signal)
 {
@@ -67,7 +67,7 @@ static void draw_progress (void *context)
     hws_console_draw (&self->console, line);
 }
 
-/*  ---- The loop ----  */
+/*  ---- The loop ---- */
 
 static void take (receive_t *self, const hws_event_t *event)
 {
@@ -161,7 +161,7 @@ static void finish (receive_t *self)
     flush (self);
 }
 
-/*  ---- Beginning and end ----  */
+/*  ---- Beginning and end ---- */
 
 static int open_status (int code)
 {

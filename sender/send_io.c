@@ -38,7 +38,7 @@ typedef struct {
     hws_splitter_t splitter;
 } input_t;
 
-/*  ---- The watching thread ----  */
+/*  ---- The watching thread ---- */
 
 static void stop (void *context, int signal)
 {
@@ -58,7 +58,7 @@ static void draw_progress (void *context)
     hws_console_draw (&self->console, text);
 }
 
-/*  ---- Ends ----  */
+/*  ---- Ends ---- */
 
 /*  How the stream ended, to the user and as exit status. A signal of our own needs no
  *  words.  */
@@ -96,7 +96,7 @@ static int abandon (send_t *self, const input_t *input, const char *text)
     return HWS_EXIT_FAILED;
 }
 
-/*  ---- Inputs ----  */
+/*  ---- Inputs ---- */
 
 /*  Waits until a read would not. Returns HWS_EENDED if the stream ended meanwhile.  */
 static int wait_readable (const send_t *self, const input_t *input)
@@ -221,7 +221,7 @@ static int send_files (send_t *self)
     return status;
 }
 
-/*  ---- Attach ----  */
+/*  ---- Attach ---- */
 
 static bool has_wait (const send_t *self)
 {
@@ -284,7 +284,7 @@ static int attach (send_t *self)
     return rc == 0 ? GOES_ON : refuse (self, rc);
 }
 
-/*  ---- Beginning and end ----  */
+/*  ---- Beginning and end ---- */
 
 /*  From the attach to the end of the stream.  */
 static int stream (send_t *self)

@@ -54,7 +54,7 @@ static void skip_space (scan_t *scan)
     }
 }
 
-/*  ---- Strings ----  */
+/*  ---- Strings ---- */
 
 /*  Takes four hexadecimal digits; returns their value or -1.  */
 static int32_t take_hex4 (hws_cursor_t *cursor)
@@ -159,7 +159,7 @@ static int32_t next_char (hws_cursor_t *cursor)
     return code_point == '\\' ? take_escape (cursor) : (int32_t) code_point;
 }
 
-/*  ---- Numbers and words ----  */
+/*  ---- Numbers and words ---- */
 
 static bool is_digit (int byte)
 {
@@ -215,7 +215,7 @@ static int scan_word (scan_t *scan, const char *word)
     return 0;
 }
 
-/*  ---- Arrays and objects ----  */
+/*  ---- Arrays and objects ---- */
 
 static int scan_value (scan_t *scan);
 
@@ -337,7 +337,7 @@ static int scan_value (scan_t *scan)
     }
 }
 
-/*  ---- Duplicates ----  */
+/*  ---- Duplicates ---- */
 
 /*  Compares what the names mean, so that "a" and "\u0061" are the same.  */
 static int compare_names (hws_bytes_t a, hws_bytes_t b)

@@ -19,7 +19,7 @@ enum {
     GIVE_UP_MS = 60000
 };
 
-/*  ---- Forks -------------------------------------------------------------------------- */
+/*  ---- Forks ---- */
 
 static atomic_uint s_forks;
 static pthread_once_t s_forks_once = PTHREAD_ONCE_INIT;
@@ -39,7 +39,7 @@ bool hws_client_is_ours (const hws_client_t *self)
     return self->forks == atomic_load_explicit (&s_forks, memory_order_relaxed);
 }
 
-/*  ---- Lock and waits -------------------------------------------------------------------- */
+/*  ---- Lock and waits ---- */
 
 void hws_client_lock (hws_client_t *self)
 {

@@ -73,7 +73,7 @@ static void leave (hws_receiver_t *self)
     atomic_store_explicit (&self->is_busy, false, memory_order_release);
 }
 
-/*  ---- Opening -------------------------------------------------------------------------- */
+/*  ---- Opening ---- */
 
 void hws_receiver_options_init (hws_receiver_options_t *options)
 {
@@ -176,7 +176,7 @@ const char *hws_receiver_handle (const hws_receiver_t *receiver)
     return receiver->handle;
 }
 
-/*  ---- Receiving --------------------------------------------------------------------------- */
+/*  ---- Receiving ---- */
 
 /*  A clock that costs a few nanoseconds and moves every few milliseconds.  */
 static int64_t coarse_ms (void)
@@ -322,7 +322,7 @@ int hws_receiver_fd (hws_receiver_t *receiver)
     return descriptor;
 }
 
-/*  ---- Cancelling ---------------------------------------------------------------------------- */
+/*  ---- Cancelling ---- */
 
 int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, const char *reason)
 {

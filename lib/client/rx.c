@@ -26,7 +26,7 @@ static bool advance (hws_rx_t *self, hws_rx_event_t event)
     return true;
 }
 
-/*  ---- Blocks ------------------------------------------------------------------------ */
+/*  ---- Blocks ---- */
 
 static void queue_block (hws_rx_t *self, hws_rx_block_t *block)
 {
@@ -74,7 +74,7 @@ bool hws_rx_flush (hws_rx_t *self)
     return true;
 }
 
-/*  ---- Streams ------------------------------------------------------------------------ */
+/*  ---- Streams ---- */
 
 hws_rx_stream_t *hws_rx_find (const hws_map_t *streams, uint64_t id)
 {
@@ -175,7 +175,7 @@ void hws_rx_forget_streams (hws_rx_t *self)
     }
 }
 
-/*  ---- Accepting ------------------------------------------------------------------------ */
+/*  ---- Accepting ---- */
 
 int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached,
                      hws_payload_t *payload, uint32_t runs_left)
@@ -372,7 +372,7 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
     return accept_whole (self, stream, run, payload, runs_left);
 }
 
-/*  ---- What the broker and the application say about the anchor ---------------------------- */
+/*  ---- What the broker and the application say about the anchor ---- */
 
 void hws_rx_opened (hws_rx_t *self, hws_handle_t handle)
 {

@@ -40,7 +40,7 @@ static int wait_changed (hws_sender_t *self, const hws_deadline_t *deadline)
     return rc;
 }
 
-/*  ---- Attaching ------------------------------------------------------------------------ */
+/*  ---- Attaching ---- */
 
 void hws_sender_options_init (hws_sender_options_t *options)
 {
@@ -125,7 +125,7 @@ uint64_t hws_sender_record_bytes (const hws_sender_t *sender)
     return sender->record_bytes;
 }
 
-/*  ---- Sending ---------------------------------------------------------------------------- */
+/*  ---- Sending ---- */
 
 /*  The ways to append, and what each needs.  */
 typedef enum { SEND, SEND_LARGE, ERROR_TEXT, RESERVE } append_t;
@@ -246,7 +246,7 @@ int hws_sender_error (hws_sender_t *sender, const char *text, int64_t timeout_ms
                    timeout_ms);
 }
 
-/*  ---- Waiting for the receiver --------------------------------------------------------------- */
+/*  ---- Waiting for the receiver ---- */
 
 int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms)
 {
@@ -317,8 +317,7 @@ int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout
     return is_unreachable ? HWS_EUNREACHABLE : rc;
 }
 
-/*  ---- Asking ----------------------------------------------------------------------------------
- */
+/*  ---- Asking ---- */
 
 int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **reason)
 {

@@ -35,7 +35,7 @@ static bool advance (hws_session_t *self, hws_session_event_t event)
     return true;
 }
 
-/*  ---- Liveness -------------------------------------------------------------------------- */
+/*  ---- Liveness ---- */
 
 /*  The smaller of two intervals, of which 0 is none.  */
 static uint64_t least_interval (uint64_t a, uint64_t b)
@@ -110,7 +110,7 @@ static void pulse (hws_session_t *self, hws_ms_t now)
     set_pulse (self);
 }
 
-/*  ---- The connection ---------------------------------------------------------------------- */
+/*  ---- The connection ---- */
 
 static void say_hello (hws_session_t *self, hws_ms_t now)
 {
@@ -225,7 +225,7 @@ void hws_session_leave (hws_session_t *self, hws_ms_t now)
                      HWS_REQUEST_RETRY_MS);
 }
 
-/*  ---- What arrives ---------------------------------------------------------------------- */
+/*  ---- What arrives ---- */
 
 static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
                       const hws_control_t *control)
@@ -329,7 +329,7 @@ void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, h
     }
 }
 
-/*  ---- Time -------------------------------------------------------------------------------- */
+/*  ---- Time ---- */
 
 static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
 {
@@ -379,7 +379,7 @@ hws_ms_t hws_session_wake_at (const hws_session_t *self)
     return hws_heap_first_at (&self->timers);
 }
 
-/*  ---- What leaves -------------------------------------------------------------------------- */
+/*  ---- What leaves ---- */
 
 static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
                        hws_out_t *out)
@@ -427,8 +427,7 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
     return has_something;
 }
 
-/*  ---- Birth and death -------------------------------------------------------------------------
- */
+/*  ---- Birth and death ---- */
 
 int hws_session_init (hws_session_t *self, const hws_session_options_t *options, hws_ms_t now)
 {

@@ -211,7 +211,7 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
 /*  Frees what the session keeps; all senders and receivers have been removed.  */
 void hws_session_fini (hws_session_t *self);
 
-/*  ---- The world ---------------------------------------------------------------------- */
+/*  ---- The world ---- */
 
 /*  A message arrived on the present connection. `payload` owns the batch's bytes and is
  *  held as long as they are needed; the caller keeps its own hold.  */
@@ -240,7 +240,7 @@ static inline size_t hws_session_batch_bytes (const hws_session_t *self)
 /*  Says goodbye; the session is GONE when it is answered.  */
 void hws_session_leave (hws_session_t *self, hws_ms_t now);
 
-/*  ---- Receivers ------------------------------------------------------------------------- */
+/*  ---- Receivers ---- */
 
 /*  Asks for the anchor; notify tells when rx is OPEN or CLOSED. The object may not move
  *  until hws_session_remove_receiver.  */
@@ -251,7 +251,7 @@ void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_
                         const char *reason);
 void hws_session_remove_receiver (hws_session_receiver_t *receiver);
 
-/*  ---- Senders ---------------------------------------------------------------------------- */
+/*  ---- Senders ---- */
 
 void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/*  ---- In ------------------------------------------------------------------------------ */
+/*  ---- In ---- */
 
 static void granted (hws_session_t *self, const hws_grant_t *grant)
 {
@@ -136,7 +136,7 @@ void hws_session_batch (hws_session_t *self, hws_ms_t now, hws_bytes_t message,
     }
 }
 
-/*  ---- Out ------------------------------------------------------------------------------ */
+/*  ---- Out ---- */
 
 static uint32_t items_that_fit (size_t room, size_t item_size)
 {

@@ -38,7 +38,7 @@ bool hws_session_pop_control (hws_session_t *self, hws_out_t *out);
 
 void hws_session_drop_outbox (hws_session_t *self);
 
-/*  ---- session_sender.c ------------------------------------------------------------------- */
+/*  ---- session_sender.c ---- */
 
 void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                   const hws_control_t *control);
@@ -60,7 +60,7 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason);
 void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason);
 
-/*  ---- session_receiver.c ------------------------------------------------------------------ */
+/*  ---- session_receiver.c ---- */
 
 void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_control_t *control);
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
@@ -81,7 +81,7 @@ void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
 /*  The anchor was seen to miss something: it is opened again.  */
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
 
-/*  ---- session_batch.c ---------------------------------------------------------------------- */
+/*  ---- session_batch.c ---- */
 
 /*  Each writes one batch and returns its size, 0 for none.  */
 size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room);

@@ -17,7 +17,7 @@ static void finish (hws_session_receiver_t *receiver, uint16_t cause, const char
     receiver->notify (receiver);
 }
 
-/*  ---- Opening ------------------------------------------------------------------------- */
+/*  ---- Opening ---- */
 
 static void ask_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
@@ -92,7 +92,7 @@ void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver
     }
 }
 
-/*  ---- Closing -------------------------------------------------------------------------- */
+/*  ---- Closing ---- */
 
 static void say_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
@@ -170,7 +170,7 @@ void hws_session_remove_receiver (hws_session_receiver_t *receiver)
     hws_rx_fini (&receiver->rx);
 }
 
-/*  ---- Everything again ----------------------------------------------------------------------- */
+/*  ---- Everything again ---- */
 
 void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
 {

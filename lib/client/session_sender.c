@@ -21,7 +21,7 @@ static void end (hws_session_sender_t *sender, int result, const char *cause, co
     }
 }
 
-/*  ---- Attaching ---------------------------------------------------------------------- */
+/*  ---- Attaching ---- */
 
 static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
@@ -195,7 +195,7 @@ void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)
     }
 }
 
-/*  ---- While it lives ---------------------------------------------------------------------- */
+/*  ---- While it lives ---- */
 
 bool hws_session_changed (hws_session_sender_t *sender)
 {
@@ -296,7 +296,7 @@ void hws_session_remove_sender (hws_session_sender_t *sender)
     hws_tx_fini (&sender->tx);
 }
 
-/*  ---- Connections come and go --------------------------------------------------------------- */
+/*  ---- Connections come and go ---- */
 
 void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {

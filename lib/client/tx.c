@@ -28,7 +28,7 @@ bool hws_tx_advance (hws_tx_t *self, hws_tx_event_t event)
     return true;
 }
 
-/*  ---- The ring -------------------------------------------------------------------- */
+/*  ---- The ring ---- */
 
 static void ring_write (uint8_t *ring, size_t ring_size, uint64_t at, const void *data, size_t size)
 {
@@ -76,7 +76,7 @@ static inline bool ring_has_room (const hws_tx_t *self, size_t size)
     return size <= self->ring_size - (size_t) (self->ring_tail - self->ring_head);
 }
 
-/*  ---- Segments --------------------------------------------------------------------- */
+/*  ---- Segments ---- */
 
 static hws_tx_segment_t *segment_new (hws_tx_t *self, hws_run_type_t type, size_t own_size)
 {
@@ -116,7 +116,7 @@ static hws_tx_segment_t *segment_for_record (hws_tx_t *self)
     return segment;
 }
 
-/*  ---- Appending ----------------------------------------------------------------------- */
+/*  ---- Appending ---- */
 
 static int refusal (const hws_tx_t *self)
 {
@@ -430,7 +430,7 @@ int hws_tx_result_of (const char *ending)
     }
 }
 
-/*  ---- Birth and death ----------------------------------------------------------------------- */
+/*  ---- Birth and death ---- */
 
 void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes)
 {

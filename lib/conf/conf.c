@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*  ---- Errors ----  */
+/*  ---- Errors ---- */
 
 /*  What a file or a shell put into the text must neither break the line in two nor
  *  drive a terminal.  */
@@ -89,7 +89,7 @@ void hws_why_word (const hws_field_t *field, const char *text, char *why)
     }
 }
 
-/*  ---- Setting from texts ----  */
+/*  ---- Setting from texts ---- */
 
 static int set_number (hws_conf_t *self, const hws_field_t *field, const char *text, char *why)
 {
@@ -214,7 +214,7 @@ int hws_conf_set_alias (hws_conf_t *self, const hws_alias_t *alias)
     return 0;
 }
 
-/*  ---- Rules between fields ----  */
+/*  ---- Rules between fields ---- */
 
 int hws_conf_check (hws_conf_t *self)
 {
@@ -261,7 +261,7 @@ int hws_conf_blame (hws_conf_t *self, const char *key, const char *format, ...)
     return HWS_EINVALID;
 }
 
-/*  ---- Looking up ----  */
+/*  ---- Looking up ---- */
 
 const hws_field_t *hws_program_field (const hws_program_t *program, const char *key)
 {
@@ -291,7 +291,7 @@ const hws_program_t *hws_conf_program (const hws_conf_t *self)
     return self->program;
 }
 
-/*  ---- Life ----  */
+/*  ---- Life ---- */
 
 /*  Presets are written by us: one that does not parse is our own bug.  */
 static int set_presets (hws_conf_t *self)

@@ -81,7 +81,7 @@ static size_t find_last (hws_bytes_t text, uint8_t byte)
     return text.size;
 }
 
-/*  ---- Addresses ----  */
+/*  ---- Addresses ---- */
 
 /*  Four decimal numbers up to 255, without leading zeros (which some read as octal).  */
 static bool is_ipv4 (hws_bytes_t text)
@@ -169,7 +169,7 @@ static bool is_numeric (hws_bytes_t text)
     return true;
 }
 
-/*  ---- tcp://HOST:PORT ----  */
+/*  ---- tcp://HOST:PORT ---- */
 
 static int parse_ipv6_host (parse_t *parse, hws_bytes_t host)
 {
@@ -254,7 +254,7 @@ static int parse_tcp (parse_t *parse, hws_bytes_t text)
     return rc == 0 ? parse_port (parse, from (text, colon + 1)) : rc;
 }
 
-/*  ---- ipc://PATH ----  */
+/*  ---- ipc://PATH ---- */
 
 static int parse_ipc (parse_t *parse, hws_bytes_t path)
 {

@@ -19,7 +19,7 @@ typedef struct {
     hws_bytes_t json;
 } load_t;
 
-/*  ---- Errors ----  */
+/*  ---- Errors ---- */
 
 static int fail_at (load_t *load, size_t offset, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
@@ -64,7 +64,7 @@ static int fail_kind (load_t *load, size_t offset, const char *wanted, bool is_n
                     kind_of (item));
 }
 
-/*  ---- Unknown keys ----  */
+/*  ---- Unknown keys ---- */
 
 /*  The part of a key behind its last dot.  */
 static const char *leaf_of (const char *key)
@@ -112,7 +112,7 @@ static int fail_unknown (load_t *load, size_t offset, const char *path, const ch
     return fail_at (load, offset, "unknown key");
 }
 
-/*  ---- Values ----  */
+/*  ---- Values ---- */
 
 static int load_number (load_t *load, const hws_field_t *field, const cJSON *item, size_t at)
 {
@@ -223,7 +223,7 @@ static int load_value (load_t *load, const hws_field_t *field, const cJSON *item
     return load_number (load, field, item, at);
 }
 
-/*  ---- Objects ----  */
+/*  ---- Objects ---- */
 
 static int load_object (load_t *load, const char *path, const cJSON *object, size_t at);
 

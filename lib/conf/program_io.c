@@ -37,7 +37,7 @@ typedef struct {
     hws_conf_t *conf;                /* the settings so far */
 } reader_t;
 
-/*  ---- Options ----  */
+/*  ---- Options ---- */
 
 static const hws_option_t *option_of (const meaning_t *meaning)
 {
@@ -226,7 +226,7 @@ static int take_value (reader_t *reader, const meaning_t *meaning, const char *a
     return meaning->alias ? hws_conf_set_alias (reader->conf, meaning->alias) : 0;
 }
 
-/*  ---- The other sources ----  */
+/*  ---- The other sources ---- */
 
 static int set_environment (hws_conf_t *conf, const hws_program_t *program)
 {
@@ -289,7 +289,7 @@ done:
     return rc;
 }
 
-/*  ---- The whole ----  */
+/*  ---- The whole ---- */
 
 static int init_reader (reader_t *reader, const hws_program_t *program, int argc, char **argv)
 {

@@ -27,7 +27,7 @@ static int not_understood (hws_batch_t *self)
     return HWS_EPROTOCOL;
 }
 
-/*  ---- Reading ----  */
+/*  ---- Reading ---- */
 
 int hws_batch_open (hws_batch_t *self, hws_bytes_t message)
 {
@@ -196,7 +196,7 @@ int hws_ending_decode (hws_bytes_t body, hws_ending_t *ending)
     return cursor.bad || size > HWS_TEXT_SIZE_MAX ? HWS_EMALFORMED : 0;
 }
 
-/*  ---- Writing ----  */
+/*  ---- Writing ---- */
 
 void hws_batch_put (uint8_t *at, hws_batch_kind_t kind, uint16_t count)
 {
@@ -292,7 +292,7 @@ void hws_run_set_type (uint8_t *header, hws_run_type_t type)
     header[RUN_TYPE_AT] = (uint8_t) type;
 }
 
-/*  ---- Words ----  */
+/*  ---- Words ---- */
 
 static const char *const s_ending_words[] = {
     [HWS_RUN_DETACHED] = "detached",

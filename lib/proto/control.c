@@ -72,7 +72,7 @@ static int parse (hws_bytes_t json, cJSON **tree, hws_control_fault_t fault)
     return 0;
 }
 
-/*  ---- Decoding ----  */
+/*  ---- Decoding ---- */
 
 static int read_id (const cJSON *tree, hws_control_t *self, hws_control_fault_t fault)
 {
@@ -178,7 +178,7 @@ int hws_attached_decode (hws_bytes_t json, hws_attached_t *self)
     return rc;
 }
 
-/*  ---- Encoding ----  */
+/*  ---- Encoding ---- */
 
 static int finish (const hws_json_writer_t *writer, size_t *used)
 {
@@ -221,7 +221,7 @@ int hws_attached_encode (const hws_attached_t *self, uint8_t *buffer, size_t siz
     return finish (&writer, used);
 }
 
-/*  ---- Answers to ATTACH ----  */
+/*  ---- Answers to ATTACH ---- */
 
 int hws_attach_ok_check (const hws_attach_ok_t *self, bool is_new, hws_control_fault_t fault)
 {

@@ -9,7 +9,7 @@
         .members = array, .count = sizeof array / sizeof *array                                    \
     }
 
-/*  ---- HELLO ----  */
+/*  ---- HELLO ---- */
 
 static const hws_member_t s_client_members[] = {
     {"name", HWS_MEMBER_TEXT, FIELD (hws_hello_t, client_name)},
@@ -46,7 +46,7 @@ static const hws_member_t s_hello_ok_members[] = {
     {"early", HWS_MEMBER_OBJECT, .table = &s_early},
 };
 
-/*  ---- OPEN ----  */
+/*  ---- OPEN ---- */
 
 static const hws_member_t s_open_resume_members[] = {
     {"handle", HWS_MEMBER_HANDLE, REQUIRED, FIELD (hws_open_t, resume.handle)},
@@ -85,7 +85,7 @@ static const hws_member_t s_open_ok_members[] = {
     {"record_bytes", HWS_MEMBER_DECIMAL, FIELD (hws_open_ok_t, record_bytes)},
 };
 
-/*  ---- ATTACH ----  */
+/*  ---- ATTACH ---- */
 
 static const hws_member_t s_attach_resume_members[] = {
     {"sender_id", HWS_MEMBER_DECIMAL, REQUIRED, FIELD (hws_attach_t, resume.sender_id), .least = 1},
@@ -138,7 +138,7 @@ static const hws_member_t s_attach_ok_members[] = {
     {"ended", HWS_MEMBER_OBJECT, .table = &s_ended, PRESENT (hws_attach_ok_t, has_ended)},
 };
 
-/*  ---- The rest of the requests ----  */
+/*  ---- The rest of the requests ---- */
 
 static const hws_member_t s_detach_members[] = {
     {"handle", HWS_MEMBER_HANDLE, REQUIRED, FIELD (hws_detach_t, handle)},
@@ -164,7 +164,7 @@ static const hws_member_t s_reserve_token_ok_members[] = {
     {"token", HWS_MEMBER_DECIMAL, REQUIRED, FIELD (hws_token_t, token), .least = 1},
 };
 
-/*  ---- What the broker says ----  */
+/*  ---- What the broker says ---- */
 
 static const hws_member_t s_stream_cancel_members[] = {
     {"session_id", HWS_MEMBER_DECIMAL, REQUIRED, FIELD (hws_stream_cancel_t, session_id)},
