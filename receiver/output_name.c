@@ -10,9 +10,8 @@
 
 static bool is_harmless (uint32_t code_point, bool is_leading)
 {
-    const bool is_control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
     const bool is_misleading = is_leading && (code_point == '.' || code_point == '-');
-    return !is_control && !is_misleading && code_point != '/';
+    return !hws_utf8_is_control (code_point) && !is_misleading && code_point != '/';
 }
 
 /*  Writes the label, made harmless; returns its size.  */

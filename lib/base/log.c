@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 
 static const char ellipsis[] = "\xe2\x80\xa6\n"; /* "…" */
@@ -19,33 +21,16 @@ const char *hws_log_level_word (hws_log_level_t level)
     return "unknown";
 }
 
-/*  The size of the printable character at the beginning of the text, which is not
- *  empty, or 0: a control character (C0, DEL, C1), or no UTF-8 (RFC 3629).  */
+/*  The size of the printable character at the beginning of the text, or 0: a control
+ *  character, no UTF-8, or the end.  */
 static size_t printable_size (hws_bytes_t text)
 {
-    const uint8_t first = text.data[0];
-    if (first < 0x80) {
-        return first >= 0x20 && first != 0x7f;
-    }
-    if (first < 0xc2 || first > 0xf4) {
+    hws_cursor_t cursor = hws_cursor (text);
+    uint32_t code_point;
+    if (hws_utf8_next (&cursor, &code_point) <= 0 || hws_utf8_is_control (code_point)) {
         return 0;
     }
-    const size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (size > text.size) {
-        return 0;
-    }
-    for (size_t i = 1; i < size; i++) {
-        if ((text.data[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    const uint8_t second = text.data[1];
-    const bool is_bad = (first == 0xc2 && second < 0xa0)     /* C1 */
-                        || (first == 0xe0 && second < 0xa0)  /* overlong */
-                        || (first == 0xed && second > 0x9f)  /* surrogate */
-                        || (first == 0xf0 && second < 0x90)  /* overlong */
-                        || (first == 0xf4 && second > 0x8f); /* above U+10FFFF */
-    return is_bad ? 0 : size;
+    return text.size - cursor.left;
 }
 
 /*  The date of a day counted from 1970-01-01, by counting in eras of 400 years that

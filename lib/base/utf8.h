@@ -11,6 +11,12 @@
  *  begins.  */
 int hws_utf8_next (hws_cursor_t *cursor, uint32_t *code_point);
 
+/*  Whether a character is a control character: C0, DEL or C1.  */
+static inline bool hws_utf8_is_control (uint32_t code_point)
+{
+    return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
+}
+
 /*  Whether the bytes are valid UTF-8; no bytes are.  */
 bool hws_utf8_is_valid (hws_bytes_t text);
 

@@ -24,7 +24,7 @@ static void make_one_line (char *text)
         if (hws_utf8_next (&cursor, &code_point) < 0) {
             hws_cursor_u8 (&cursor);
             *at = '?';
-        } else if (code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0)) {
+        } else if (hws_utf8_is_control (code_point)) {
             memset (at, '?', code_point < 0x80 ? 1 : 2);
         }
     }

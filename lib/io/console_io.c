@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/utf8.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -37,8 +38,7 @@ static void put_escaped (line_t *line, hws_bytes_t text)
             hws_cursor_take (&cursor, 1);
         }
         const size_t size = (size_t) (cursor.at - at);
-        const bool is_control = code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
-        if (is_valid && !is_control) {
+        if (is_valid && !hws_utf8_is_control (code_point)) {
             put (line, at, size);
             continue;
         }
@@ -55,6 +55,9 @@ static void write_line (const line_t *line)
 {
     for (size_t done = 0; done < line->size;) {
         const ssize_t rc = write (STDERR_FILENO, line->data + done, line->size - done);
+        if (rc < 0 && errno == EINTR) {
+            continue;
+        }
         if (rc <= 0) {
             return;
         }

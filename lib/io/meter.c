@@ -1,8 +1,8 @@
 #include "io/meter.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #define STRETCH_MS 1000
 

@@ -4,11 +4,6 @@
 #include "base/hex.h"
 #include "base/utf8.h"
 
-static bool is_control (uint32_t code_point)
-{
-    return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
-}
-
 bool hws_name_is_valid (hws_bytes_t name)
 {
     hws_id_t id;
@@ -19,7 +14,7 @@ bool hws_name_is_valid (hws_bytes_t name)
     uint32_t code_point;
     int rc;
     while ((rc = hws_utf8_next (&cursor, &code_point)) > 0) {
-        if (is_control (code_point)) {
+        if (hws_utf8_is_control (code_point)) {
             return false;
         }
     }
