@@ -1,8 +1,8 @@
 /*  Peers: the clients as the broker sees them.
  *
  *  A peer is made by its first HELLO and lasts while anything belongs to it or its
- *  connection speaks; then for a second more. Its connection is an address; a HELLO from another address
- *  moves it there. States:
+ *  connection speaks; then for a second more. Its connection is an address; a HELLO
+ *  from another address moves it there. States:
  *
  *      state      HELLO      message       closed/unreachable   silent, owns nothing
  *      connected  connected  connected     away                 (freed)
