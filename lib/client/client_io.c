@@ -150,7 +150,8 @@ int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
     hws_client_options_init (&defaults);
     options = options ? options : &defaults;
     const char *const endpoint = options->endpoint ? options->endpoint : HWS_DEFAULT_ENDPOINT;
-    if (!hws_endpoint_is_valid (endpoint) ||
+    hws_endpoint_parts_t parts;
+    if (hws_endpoint_parse (hws_bytes_of_text (endpoint), HWS_ENDPOINT_CONNECT, &parts, NULL, 0) ||
         (options->name && !hws_name_is_valid (hws_bytes_of_text (options->name)))) {
         return HWS_EINVALID;
     }
@@ -161,6 +162,7 @@ int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
     }
     self->forks = atomic_load (&s_forks);
     snprintf (self->endpoint, sizeof self->endpoint, "%s", endpoint);
+    self->parts = parts;
     self->wake = -1;
     pthread_mutex_init (&self->lock, NULL);
     int rc = hws_cond_init (&self->gone);

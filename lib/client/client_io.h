@@ -12,10 +12,10 @@
 #ifndef HWS_CLIENT_IO_H
 #define HWS_CLIENT_IO_H
 
+#include "client/resolve_io.h"
 #include "client/session.h"
 #include "hawser.h"
 #include "io/dealer_io.h"
-#include "io/resolve_io.h"
 
 #include <pthread.h>
 
@@ -28,6 +28,7 @@ struct hws_client {
     int wake;         /* descriptor that wakes it */
     unsigned forks;   /* of the process, when the client was made */
     hws_endpoint_t endpoint;
+    hws_endpoint_parts_t parts; /* of it */
 
     /* the thread's own */
     pthread_t thread;

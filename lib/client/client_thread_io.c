@@ -62,7 +62,7 @@ static void open_connection (hws_client_t *self)
     if (self->is_welcome || self->next_address >= self->addresses.count) {
         self->next_address = 0;
         self->addresses.count = 0;
-        hws_resolve (self->endpoint, &self->addresses);
+        hws_resolve (&self->parts, &self->addresses);
     }
     self->is_welcome = false;
     if (self->addresses.count == 0 ||
@@ -188,9 +188,6 @@ static turn_t send_turn (hws_client_t *self)
         const bool has_out = has_room && hws_session_pop (&self->session, hws_clock_ms (),
                                                           self->buffer, self->buffer_size, &out);
         self->is_asleep = has_room && !has_out;
-        if (self->session.state == HWS_SESSION_GONE) {
-            pthread_cond_broadcast (&self->gone);
-        }
         hws_client_unlock (self, false);
         if (has_room && !has_out) {
             return IDLE;
@@ -299,6 +296,9 @@ void *hws_client_run (void *argument)
         is_stopping = self->is_stopping;
         const bool is_idle = sent == BLOCKED || (sent == IDLE && self->is_asleep);
         const hws_ms_t wake_at = hws_session_wake_at (&self->session);
+        if (self->session.state == HWS_SESSION_GONE) {
+            pthread_cond_broadcast (&self->gone);
+        }
         hws_client_unlock (self, false);
         if (!is_reading && is_idle && !is_stopping) {
             sleep_until (self, wake_at, sent == BLOCKED);
