@@ -405,6 +405,11 @@ void hws_tx_end (hws_tx_t *self, int result, const char *cause, const char *reas
         return;
     }
     self->result = result;
+    if (result == 0) { /* then the receiver has consumed all of it */
+        cause = "";
+        self->acked_records = self->records;
+        self->acked_record_payload = self->record_payload;
+    }
     snprintf (self->cause, sizeof self->cause, "%s", cause);
     snprintf (self->reason, sizeof self->reason, "%s", reason);
     self->is_ready = false;

@@ -443,6 +443,22 @@ static void clean_end_is_an_acknowledged_ending (void **state)
     hws_tx_fini (&tx);
 }
 
+static void clean_end_by_word_counts_everything_as_consumed (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    attach (&tx, RECORDS, WINDOW);
+    hws_tx_append (&tx, "one", 3);
+    hws_tx_detach (&tx);
+
+    hws_tx_end (&tx, 0, "none", "");
+
+    assert_int_equal (tx.acked_records, 1);
+    assert_int_equal (tx.acked_record_payload, 3);
+    assert_string_equal (tx.cause, "");
+    hws_tx_fini (&tx);
+}
+
 static void first_ending_wins (void **state)
 {
     (void) state;
@@ -597,6 +613,7 @@ int main (void)
         cmocka_unit_test (ending_passes_a_full_window),
         cmocka_unit_test (nothing_after_the_ending),
         cmocka_unit_test (clean_end_is_an_acknowledged_ending),
+        cmocka_unit_test (clean_end_by_word_counts_everything_as_consumed),
         cmocka_unit_test (first_ending_wins),
         cmocka_unit_test (cancelled_stream_sends_nothing_more),
         cmocka_unit_test (random_streams_arrive_whole_and_in_order),
