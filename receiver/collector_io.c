@@ -13,7 +13,7 @@
 #define GOES_ON HWS_COLLECTOR_GOES_ON
 
 /*  The file of a sender that is attached.  */
-typedef struct {
+typedef struct hws_sender_file {
     hws_map_node_t node;  /* in `files`, by `sender_id` */
     uint64_t sender_id;   /* the key */
     hws_output_t *output; /* its file */
@@ -81,11 +81,16 @@ static void put_json (hws_collector_t *self, const hws_event_t *event)
     }
 }
 
+/*  Records of a sender come in runs: the file is nearly always the one of the last.  */
 static file_t *find_file (hws_collector_t *self, uint64_t sender_id)
 {
+    if (self->last_file && self->last_file->sender_id == sender_id) {
+        return self->last_file;
+    }
     hws_map_node_t *const node =
         hws_map_find (&self->files, hws_bytes (&sender_id, sizeof sender_id));
-    return node ? hws_container_of (node, file_t, node) : NULL;
+    self->last_file = node ? hws_container_of (node, file_t, node) : NULL;
+    return self->last_file;
 }
 
 /*  Makes the file of a sender; returns null when that failed.  */
@@ -111,6 +116,7 @@ static file_t *add_file (hws_collector_t *self, const hws_event_t *event)
 static void close_file (hws_collector_t *self, file_t *file)
 {
     hws_map_remove (&self->files, &file->node);
+    self->last_file = NULL;
     check_output (self, hws_output_close (&file->output));
     free (file);
 }

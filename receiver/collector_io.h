@@ -20,12 +20,13 @@ typedef struct {
     const hws_recv_settings_t *settings; /* not owned */
     hws_console_t *console;              /* not owned */
     hws_outputs_t *outputs;
-    hws_map_t files;         /* of the attached senders, by their ids; only with --output-dir */
-    hws_json_event_t json;   /* where lines of JSON are made */
-    hws_framing_marks_t eol; /* what ends a line of JSON */
-    uint64_t bad_end_count;  /* senders dropped and cancelled, not by ourselves */
-    bool is_closed;          /* CLOSED has come */
-    int status;              /* the exit status, or HWS_COLLECTOR_GOES_ON */
+    hws_map_t files; /* of the attached senders, by their ids; only with --output-dir */
+    struct hws_sender_file *last_file; /* the one that was found last, or null */
+    hws_json_event_t json;             /* where lines of JSON are made */
+    hws_framing_marks_t eol;           /* what ends a line of JSON */
+    uint64_t bad_end_count;            /* senders dropped and cancelled, not by ourselves */
+    bool is_closed;                    /* CLOSED has come */
+    int status;                        /* the exit status, or HWS_COLLECTOR_GOES_ON */
 
     /*  These may be read by any thread.  */
     _Atomic uint64_t record_count;
