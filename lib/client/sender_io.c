@@ -128,7 +128,7 @@ uint64_t hws_sender_record_bytes (const hws_sender_t *sender)
 /*  ---- Sending ---- */
 
 /*  The ways to append, and what each needs.  */
-typedef enum { SEND, SEND_LARGE, ERROR_TEXT, RESERVE } append_t;
+typedef enum { SEND, SEND_LARGE, PROBE, ERROR_TEXT, RESERVE } append_t;
 
 typedef struct {
     append_t what;
@@ -146,6 +146,8 @@ static int try_append (hws_sender_t *self, append_args_t *args)
         return hws_tx_append (tx, args->data, args->size);
     case SEND_LARGE:
         return hws_tx_adopt (tx, &args->parts);
+    case PROBE:
+        return hws_tx_probe (tx, args->size);
     case ERROR_TEXT:
         return hws_tx_append_error (tx, args->data, args->size);
     case RESERVE:
@@ -185,11 +187,18 @@ static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
     return rc;
 }
 
-/*  Copies before it takes the lock: the client's thread has to beat meanwhile.  */
+/*  Copies before it takes the lock: the client's thread has to beat meanwhile. Who would not
+ *  wait may ask often, so that nothing is copied for him in vain.  */
 static int send_large (hws_sender_t *self, const void *data, size_t size, int64_t timeout_ms)
 {
     if (size > self->record_bytes) {
         return HWS_ETOO_LARGE;
+    }
+    if (timeout_ms == 0) {
+        const int rc = append (self, &(append_args_t){.what = PROBE, .size = size}, 0);
+        if (rc) {
+            return rc;
+        }
     }
     append_args_t args = {.what = SEND_LARGE,
                           .parts = hws_tx_parts_new (self->part_bytes, data, size)};

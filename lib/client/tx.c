@@ -221,6 +221,16 @@ static int admit_parts (hws_tx_t *self, size_t size)
     return admit (self, part_count (self->part_bytes, size), parts_wire (self->part_bytes, size));
 }
 
+int hws_tx_probe (hws_tx_t *self, size_t size)
+{
+    const int rc = check_record (self, size);
+    if (rc) {
+        return rc;
+    }
+    return hws_tx_is_large (self, size) ? admit_parts (self, size)
+                                        : admit (self, 1, HWS_RECORD_HEADER_SIZE + size);
+}
+
 /*  The same for a caller that has no lock to spare: refuses before it copies.  */
 static int append_large (hws_tx_t *self, const void *data, size_t size)
 {
@@ -291,19 +301,11 @@ int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
 int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
 {
     self->is_reserved = false;
-    int rc = check_record (self, size);
-    if (rc) {
-        return rc;
-    }
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
     const bool is_parts = hws_tx_is_large (self, size);
-    if (is_parts) {
-        rc = admit_parts (self, size);
-    } else {
-        rc = admit (self, 1, wire);
-        if (!rc && !ring_has_room (self, wire)) {
-            rc = ring_grow (self, wire);
-        }
+    int rc = hws_tx_probe (self, size);
+    if (!rc && !is_parts && !ring_has_room (self, wire)) {
+        rc = ring_grow (self, wire);
     }
     if (rc) {
         return rc;

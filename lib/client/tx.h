@@ -105,6 +105,10 @@ void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes);
  *  has changed.  */
 int hws_tx_append (hws_tx_t *self, const void *data, size_t size);
 
+/*  Whether hws_tx_append would take a record of this size; returns as it does, and asks for a
+ *  larger window likewise.  */
+int hws_tx_probe (hws_tx_t *self, size_t size);
+
 /*  Whether a record of this size travels in parts. Such a record is made ready without the
  *  stream's lock, for copying it takes long, and then adopted under it.  */
 static inline bool hws_tx_is_large (const hws_tx_t *self, size_t size)

@@ -70,6 +70,25 @@ static void fill (uint8_t *data, size_t size, uint64_t seq)
 
 /*  ---- The window ---- */
 
+static void probe_says_what_append_would (void **state)
+{
+    (void) state;
+    static const uint8_t data[20000];
+    hws_tx_t tx;
+    attach (&tx, 10, 10000);
+
+    assert_int_equal (hws_tx_probe (&tx, (1 << 24) + 1), HWS_ETOO_LARGE);
+    assert_int_equal (hws_tx_probe (&tx, sizeof data), HWS_EWOULD_BLOCK);
+    assert_true (tx.want_bytes > sizeof data);
+    assert_int_equal (hws_tx_probe (&tx, 5000), 0);
+    assert_int_equal (tx.end_seq, 0);
+    hws_tx_append (&tx, data, 5000);
+    assert_int_equal (hws_tx_probe (&tx, 5000), HWS_EWOULD_BLOCK);
+    hws_tx_detach (&tx);
+    assert_int_equal (hws_tx_probe (&tx, 1), HWS_EENDED);
+    hws_tx_fini (&tx);
+}
+
 static void sender_stops_at_the_window (void **state)
 {
     (void) state;
@@ -595,6 +614,7 @@ static void random_streams_arrive_whole_and_in_order (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (probe_says_what_append_would),
         cmocka_unit_test (sender_stops_at_the_window),
         cmocka_unit_test (window_in_bytes_counts_the_record_headers),
         cmocka_unit_test (grants_are_absolute),
