@@ -3,6 +3,7 @@
 #include "broker/process_io.h"
 #include "broker/settings.h"
 #include "conf/program_io.h"
+#include "io/versions_io.h"
 
 #include <czmq.h>
 #include <stdio.h>
@@ -17,10 +18,8 @@ typedef struct {
 
 static void print_versions (FILE *stream)
 {
+    hws_versions_print_zmq (stream);
     int major, minor, patch;
-    zmq_version (&major, &minor, &patch);
-    fprintf (stream, "libzmq %d.%d.%d, CURVE %s\n", major, minor, patch,
-             zmq_has ("curve") ? "yes" : "no");
     zsys_version (&major, &minor, &patch);
     fprintf (stream, "libczmq %d.%d.%d\n", major, minor, patch);
 }

@@ -1,23 +1,13 @@
 /*  hawser-send: settings, then send_io.  */
 #include "conf/program_io.h"
+#include "io/versions_io.h"
 #include "sender/send_io.h"
 #include "sender/settings.h"
-
-#include <stdio.h>
-#include <zmq.h>
-
-static void print_versions (FILE *stream)
-{
-    int major, minor, patch;
-    zmq_version (&major, &minor, &patch);
-    fprintf (stream, "libzmq %d.%d.%d, CURVE %s\n", major, minor, patch,
-             zmq_has ("curve") ? "yes" : "no");
-}
 
 int main (int argc, char **argv)
 {
     hws_conf_t *conf = NULL;
-    int status = hws_program_start (&conf, &hws_send_program, argc, argv, print_versions);
+    int status = hws_program_start (&conf, &hws_send_program, argc, argv, hws_versions_print_zmq);
     if (status == HWS_PROGRAM_RUN) {
         status = hws_send (hws_conf_values (conf));
         hws_conf_destroy (&conf);

@@ -33,7 +33,7 @@ struct hws_rx_block {
 /*  An empty block with room for so many entries; null without memory.  */
 hws_rx_block_t *hws_rx_block_new (uint32_t room);
 
-/*  Frees a block, or it and all that follow, and lets go of their payloads. */
+/*  Frees a block, or it and all that follow, and lets go of their payloads.  */
 void hws_rx_block_free (hws_rx_block_t *block);
 void hws_rx_blocks_free (hws_rx_block_t *first);
 
