@@ -312,7 +312,8 @@ void hws_out_refused (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effe
 bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer)
 {
     hws_out_t *const self = &peer->out;
-    const hws_ms_t patience = FULL_INTERVALS * (hws_ms_t) engine->shortest_interval_ms;
+    const hws_ms_t patience =
+        FULL_INTERVALS * (hws_ms_t) engine->options.anchors.heartbeat_interval_ms;
     if (engine->now - self->full_at >= patience) {
         return false;
     }

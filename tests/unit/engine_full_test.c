@@ -178,6 +178,21 @@ static void who_stays_full_for_three_intervals_is_gone (void **state)
     assert_int_equal (s_world.tokens_back, s_world.tokens_made);
 }
 
+static void hasty_anchor_of_a_stranger_shortens_nobodys_patience (void **state)
+{
+    (void) state;
+    client_t *const stranger = client_connect (&s_world);
+    const hws_open_t hasty = {.heartbeat_interval_ms = {HWS_VALUE, 100}};
+    anchor_open (stranger, 1, "", &hasty);
+    s_sender->is_beating = s_receiver->is_beating = stranger->is_beating = true;
+    s_receiver->is_full = true;
+    stream_send (&s_stream, 1, 9000);
+
+    world_advance (&s_world, 2 * WORLD_INTERVAL_MS);
+
+    assert_int_equal (s_world.tokens_back, s_world.tokens_made - 1);
+}
+
 static void gone_for_being_full_is_told_to_resynchronise_when_it_speaks (void **state)
 {
     (void) state;
@@ -300,6 +315,7 @@ int main (void)
         TEST (missed_close_is_said_again),
         TEST (missed_resync_is_said_again),
         TEST (who_stays_full_for_three_intervals_is_gone),
+        TEST (hasty_anchor_of_a_stranger_shortens_nobodys_patience),
         TEST (gone_for_being_full_is_told_to_resynchronise_when_it_speaks),
         TEST (patience_begins_anew_after_success),
         TEST (flood_of_requests_from_one_who_does_not_read_is_not_kept),
