@@ -219,7 +219,10 @@ static int accept_part (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t
         hws_run_next_record (&cursor, &part) != 1 || cursor.left > 0) {
         return HWS_EMALFORMED;
     }
-    if (part.size > HWS_RECORD_SIZE_MAX - stream->join_size) {
+    const uint64_t limit = self->record_bytes > 0 && self->record_bytes < HWS_RECORD_SIZE_MAX
+                               ? self->record_bytes
+                               : HWS_RECORD_SIZE_MAX;
+    if (stream->join_size > limit || part.size > limit - stream->join_size) {
         return HWS_EMALFORMED;
     }
     if (part.size > stream->join_room - stream->join_size || !stream->join) {
@@ -374,10 +377,11 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
 
 /*  ---- What the broker and the application say about the anchor ---- */
 
-void hws_rx_opened (hws_rx_t *self, hws_handle_t handle)
+void hws_rx_opened (hws_rx_t *self, hws_handle_t handle, uint64_t record_bytes)
 {
     if (advance (self, HWS_RX_EVENT_OPENED)) {
         self->handle = handle;
+        self->record_bytes = record_bytes;
     }
 }
 

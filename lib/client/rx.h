@@ -93,6 +93,7 @@ struct hws_rx {
     hws_rx_state_t state; /* written by advance () in rx.c only */
     hws_map_t *streams;   /* the client's, of all its anchors */
     hws_handle_t handle;
+    uint64_t record_bytes; /* the anchor's largest record; 0: not told */
     hws_list_t live;       /* streams not yet finished */
     hws_list_t remembered; /* finished ones, oldest first */
     hws_list_t acks;       /* streams with something to acknowledge */
@@ -115,8 +116,9 @@ void hws_rx_init (hws_rx_t *self, hws_map_t *streams);
 /*  Frees streams and queue; the reader's blocks are freed by hws_rx_reader_fini.  */
 void hws_rx_fini (hws_rx_t *self);
 
-/*  OPEN was answered.  */
-void hws_rx_opened (hws_rx_t *self, hws_handle_t handle);
+/*  OPEN was answered. No record in parts is joined beyond `record_bytes` (0: not told);
+ *  the sender of a larger one is cancelled.  */
+void hws_rx_opened (hws_rx_t *self, hws_handle_t handle, uint64_t record_bytes);
 
 /*  The application cancels the anchor; its reader is told by hws_rx_reader_discard. False
  *  when it is closed already.  */

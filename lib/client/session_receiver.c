@@ -78,7 +78,7 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
         return;
     }
     receiver->interval_ms = control->as.open_ok.heartbeat_interval_ms;
-    hws_rx_opened (&receiver->rx, control->as.open_ok.handle);
+    hws_rx_opened (&receiver->rx, control->as.open_ok.handle, control->as.open_ok.record_bytes);
     hws_session_add_interval (self, receiver->interval_ms);
     receiver->notify (receiver);
 }

@@ -55,7 +55,7 @@ static int open_anchor (void **state)
         return -1;
     }
     hws_rx_init (&s_anchor.rx, &s_anchor.streams);
-    hws_rx_opened (&s_anchor.rx, (hws_handle_t){.hi = 1, .lo = 1});
+    hws_rx_opened (&s_anchor.rx, (hws_handle_t){.hi = 1, .lo = 1}, 0);
     hws_rx_reader_init (&s_anchor.reader, &s_anchor.rx);
     const int rc = hws_rx_attached (&s_anchor.rx, &run, &attached, &s_anchor.payload, 0);
     hws_rx_flush (&s_anchor.rx);

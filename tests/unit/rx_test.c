@@ -19,6 +19,8 @@ typedef struct {
     } payload;
 } anchor_t;
 
+enum { RECORD_BYTES = 1000 }; /* the anchor's limit */
+
 static anchor_t s_anchor;
 
 static void hold (hws_payload_t *payload)
@@ -43,7 +45,7 @@ static int open_anchor (void **state)
         return -1;
     }
     hws_rx_init (&s_anchor.rx, &s_anchor.streams);
-    hws_rx_opened (&s_anchor.rx, (hws_handle_t){.hi = 1, .lo = 1});
+    hws_rx_opened (&s_anchor.rx, (hws_handle_t){.hi = 1, .lo = 1}, RECORD_BYTES);
     hws_rx_reader_init (&s_anchor.reader, &s_anchor.rx);
     return 0;
 }
@@ -365,6 +367,26 @@ static void half_a_record_is_never_delivered (void **state)
     assert_int_equal (event.records, 0);
     expect_nothing ();
     assert_int_equal (expect_ack ().acked_seq, 0);
+}
+
+static void parts_beyond_the_record_limit_cancel_the_sender (void **state)
+{
+    (void) state;
+    char text[401];
+    memset (text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    give_attached (70, 1, 0);
+    for (uint64_t seq = 0; seq < RECORD_BYTES / 400 + 1; seq++) {
+        give_part (70, seq, text, true);
+    }
+    give_part (70, RECORD_BYTES / 400 + 1, "end", false);
+
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect_nothing ();
+    const hws_rx_stream_t *const refused = hws_rx_next_cancel (&s_anchor.rx);
+    assert_non_null (refused);
+    assert_int_equal (refused->sender_id, 1);
+    assert_null (refused->join);
 }
 
 static void rewound_parts_are_not_doubled (void **state)
@@ -755,6 +777,7 @@ int main (void)
         TEST (soft_error_keeps_the_sender),
         TEST (parts_are_joined_and_acknowledged_whole),
         TEST (half_a_record_is_never_delivered),
+        TEST (parts_beyond_the_record_limit_cancel_the_sender),
         TEST (rewound_parts_are_not_doubled),
         TEST (nothing_may_stand_between_the_parts_of_a_record),
         TEST (ending_has_its_cause_reason_and_counts),

@@ -638,6 +638,34 @@ static void run_ahead_opens_the_anchor_again (void **state)
     remove_anchor (&receiver);
 }
 
+static const hws_rx_stream_t *only_stream (const receiver_t *receiver)
+{
+    assert_int_equal (receiver->core.rx.live.count, 1);
+    return hws_container_of (receiver->core.rx.live.head, hws_rx_stream_t, link);
+}
+
+static void run_of_a_newer_type_is_no_gap (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    uint8_t message[HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE];
+    hws_batch_put (message, HWS_BATCH_DATA, 1);
+    hws_run_put (message + HWS_BATCH_HEADER_SIZE,
+                 &(hws_run_t){.stream = only_stream (&receiver)->id, .count = 2, .type = 200});
+
+    hws_session_batch (session (RECEIVER), s_network.now, hws_bytes (message, sizeof message),
+                       NULL);
+
+    assert_int_equal (only_stream (&receiver)->next_seq, 2);
+    assert_int_equal (session (RECEIVER)->stats.gaps, 0);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void unknown_stream_kills_nothing (void **state)
 {
     (void) state;
@@ -910,6 +938,7 @@ int main (void)
         TEST (broker_that_comes_late_is_found_soon),
         TEST (resync_is_answered_with_everything_again),
         TEST (run_ahead_opens_the_anchor_again),
+        TEST (run_of_a_newer_type_is_no_gap),
         TEST (unknown_stream_kills_nothing),
         TEST (answer_under_another_verb_is_none),
         TEST (transport_that_is_not_known_is_refused),
