@@ -45,11 +45,13 @@ static void tell_unknown (pass_t *pass, uint64_t stream)
 {
     hws_engine_t *const engine = pass->engine;
     engine->stats.unknown_stream++;
-    if (hws_waiting_has (pass->peer, stream) ||
-        engine->now - pass->peer->unknown_at < HWS_UNKNOWN_STREAM_MS) {
+    if (engine->now - pass->peer->unknown_at < HWS_UNKNOWN_STREAM_MS) {
         return;
     }
     pass->peer->unknown_at = engine->now;
+    if (hws_waiting_has (pass->peer, stream)) { /* a search, so once a second too */
+        return;
+    }
     const hws_control_t message = {
         .verb = HWS_VERB_STREAM_CANCEL,
         .as.stream_cancel = {.session_id = stream, .code = "unknown_stream"}};
