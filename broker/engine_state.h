@@ -42,7 +42,8 @@ struct hws_engine {
     uint32_t seat_count;   /* routing session ids given in this epoch */
     uint64_t buffer_bytes; /* budgets of all anchors */
     uint64_t shortest_interval_ms;
-    uint8_t *scratch; /* HWS_CONTROL_SIZE_MAX bytes, for encoding */
+    hws_ms_t limit_log_at; /* earliest next line about limits.peers */
+    uint8_t *scratch;      /* HWS_CONTROL_SIZE_MAX bytes, for encoding */
 };
 
 /*  One handler per verb. The message was decoded; the peer has said HELLO (but for HELLO

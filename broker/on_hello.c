@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 
+#define LIMIT_LOG_MS 1000
+
 void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_control_t *request,
                        int code, const char *reason)
 {
@@ -35,6 +37,16 @@ static hws_control_t describe (const hws_engine_t *engine)
     return message;
 }
 
+/*  At most once a second: strangers could fill the log with it.  */
+static void log_limit (hws_engine_t *engine)
+{
+    if (engine->now >= engine->limit_log_at) {
+        engine->limit_log_at = hws_time_after (engine->now, LIMIT_LOG_MS);
+        hws_engine_log (engine, HWS_LOG_WARN, "event=limit limit=peers value=%llu",
+                        (unsigned long long) engine->options.limits.peers);
+    }
+}
+
 void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_control_t *message,
                    const char *network_address)
 {
@@ -53,8 +65,7 @@ void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_co
     if (peer) {
         hws_peer_move (engine, peer, from, network_address);
     } else if (engine->peers_by_client.count >= engine->options.limits.peers) {
-        hws_engine_log (engine, HWS_LOG_WARN, "event=limit limit=peers value=%llu",
-                        (unsigned long long) engine->options.limits.peers);
+        log_limit (engine);
         hws_hello_refuse (engine, from, message, HWS_ELIMIT,
                           "the broker has all the clients it takes");
         return;

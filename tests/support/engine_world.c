@@ -187,6 +187,7 @@ void world_pump (world_t *self)
         if (effect.kind == HWS_EFFECT_SEND) {
             deliver (self, &effect);
         }
+        self->logged_count += effect.kind == HWS_EFFECT_LOG;
         free (effect.data);
         release (self, effect.payload);
     }

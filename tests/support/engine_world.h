@@ -58,6 +58,7 @@ struct world {
     size_t tokens_made;
     size_t tokens_back;
     size_t refused_count; /* effects given back to the engine */
+    size_t logged_count;  /* lines for the log */
     bool is_poor;         /* the engine may be out of memory */
 };
 

@@ -106,6 +106,23 @@ static void no_peers_at_all_with_a_limit_of_0 (void **state)
     client_take_refusal (client, HWS_VERB_HELLO, HWS_ELIMIT);
 }
 
+static void strangers_at_the_limit_do_not_fill_the_log (void **state)
+{
+    (void) state;
+    hws_engine_options_t options = world_options ();
+    options.limits.peers = 0;
+    begin_with (&options);
+    client_t *const client = &s_world.clients[s_world.client_count++];
+    *client = (client_t){.world = &s_world, .id = {{2}}, .address = {.size = 1, .id = {77}}};
+
+    for (int i = 0; i < 100; i++) {
+        client_hello (client);
+        client_take_refusal (client, HWS_VERB_HELLO, HWS_ELIMIT);
+    }
+
+    assert_int_equal (s_world.logged_count, 1);
+}
+
 static void client_without_anything_is_forgotten_when_silent (void **state)
 {
     (void) state;
@@ -529,6 +546,7 @@ int main (void)
         TEST (hello_for_another_client_on_one_connection_is_a_fault),
         TEST (peers_are_limited),
         TEST (no_peers_at_all_with_a_limit_of_0),
+        TEST (strangers_at_the_limit_do_not_fill_the_log),
         TEST (client_without_anything_is_forgotten_when_silent),
         TEST (client_without_anything_is_forgotten_a_second_after_its_connection),
         TEST (messages_of_an_earlier_connection_are_dropped),
