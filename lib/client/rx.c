@@ -89,6 +89,7 @@ static void stream_free (hws_rx_stream_t *stream)
     hws_map_remove (stream->rx->streams, &stream->node);
     hws_list_remove (&stream->link);
     hws_list_remove (&stream->ack_link);
+    hws_list_remove (&stream->cancel_link);
     free (stream->label);
     free (stream->cancel_text);
     free (stream->join);
@@ -117,10 +118,19 @@ static hws_rx_stream_t *stream_new (hws_rx_t *self, const hws_run_t *run,
     return stream;
 }
 
+/*  There is something to say for the anchor.  */
+static void note_busy (hws_rx_t *self)
+{
+    if (self->busy && !hws_link_is_in_list (&self->busy_link)) {
+        hws_list_append (self->busy, &self->busy_link);
+    }
+}
+
 void hws_rx_ask_ack (hws_rx_stream_t *stream)
 {
     if (!hws_link_is_in_list (&stream->ack_link)) {
         hws_list_append (&stream->rx->acks, &stream->ack_link);
+        note_busy (stream->rx);
     }
 }
 
@@ -132,12 +142,20 @@ static void drop_parts (hws_rx_stream_t *stream)
     stream->join_wire = 0;
 }
 
+void hws_rx_again_cancel (hws_rx_stream_t *stream)
+{
+    if (!hws_link_is_in_list (&stream->cancel_link)) {
+        hws_list_append (&stream->rx->cancels, &stream->cancel_link);
+        note_busy (stream->rx);
+    }
+}
+
 static void ask_cancel (hws_rx_stream_t *stream, const char *reason)
 {
     if (!stream->is_cancel_due) {
         stream->is_cancel_due = true;
         stream->cancel_reason = reason;
-        stream->rx->has_cancels = true;
+        hws_rx_again_cancel (stream);
     }
 }
 
@@ -451,18 +469,14 @@ int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason
 
 hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self)
 {
-    if (!self->has_cancels) {
-        return NULL;
-    }
-    for (hws_link_t *link = self->live.head; link; link = link->next) {
-        hws_rx_stream_t *const stream = hws_rx_stream_of (link);
-        if (stream->is_cancel_due && !stream->is_cancel_said &&
+    hws_link_t *link;
+    while ((link = hws_list_pop (&self->cancels)) != NULL) {
+        hws_rx_stream_t *const stream = hws_container_of (link, hws_rx_stream_t, cancel_link);
+        if (self->state != HWS_RX_CLOSED &&
             (stream->state == HWS_RX_STREAM_LIVE || is_ending_void (stream))) {
-            stream->is_cancel_said = true;
             return stream;
         }
     }
-    self->has_cancels = false;
     return NULL;
 }
 
@@ -471,8 +485,9 @@ void hws_rx_reconnected (hws_rx_t *self)
     self->has_gap = false;
     for (hws_link_t *link = self->live.head; link; link = link->next) {
         hws_rx_stream_t *const stream = hws_rx_stream_of (link);
-        stream->is_cancel_said = false;
-        self->has_cancels |= stream->is_cancel_due;
+        if (stream->is_cancel_due) {
+            hws_rx_again_cancel (stream);
+        }
     }
 }
 
@@ -499,6 +514,7 @@ void hws_rx_init (hws_rx_t *self, hws_map_t *streams)
 
 void hws_rx_fini (hws_rx_t *self)
 {
+    hws_list_remove (&self->busy_link);
     hws_rx_flush (self);
     hws_rx_blocks_free (self->head);
     self->head = self->tail = NULL;

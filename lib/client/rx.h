@@ -51,12 +51,13 @@ typedef struct hws_rx_stream hws_rx_stream_t;
 typedef struct hws_rx_block hws_rx_block_t;
 
 struct hws_rx_stream {
-    hws_map_node_t node; /* in the client's map of streams, by `id` */
-    hws_link_t link;     /* in `live` or `remembered` of its rx */
-    hws_link_t ack_link; /* in `acks` of its rx */
-    hws_rx_t *rx;        /* the anchor it belongs to */
-    uint64_t id;         /* routing session id */
-    uint8_t key[8];      /* the same, as bytes of the map */
+    hws_map_node_t node;    /* in the client's map of streams, by `id` */
+    hws_link_t link;        /* in `live` or `remembered` of its rx */
+    hws_link_t ack_link;    /* in `acks` of its rx */
+    hws_link_t cancel_link; /* in `cancels` of its rx */
+    hws_rx_t *rx;           /* the anchor it belongs to */
+    uint64_t id;            /* routing session id */
+    uint8_t key[8];         /* the same, as bytes of the map */
     uint64_t sender_id;
     char *label; /* owned; never null */
 
@@ -65,7 +66,6 @@ struct hws_rx_stream {
     bool is_own_ending;        /* by the sender itself, not by the broker */
     bool is_refused;           /* it broke the rules: of it only an ending is taken */
     bool is_cancel_due;        /* a CANCEL of this sender is to be said, and again at a reconnect */
-    bool is_cancel_said;       /* on this connection */
     const char *cancel_reason; /* null unless a cancel was asked for */
     char *cancel_text;         /* owned: the application's words for it, or null */
     uint64_t next_seq;         /* expected */
@@ -97,10 +97,12 @@ struct hws_rx {
     hws_list_t live;       /* streams not yet finished */
     hws_list_t remembered; /* finished ones, oldest first */
     hws_list_t acks;       /* streams with something to acknowledge */
-    hws_seen_t seen;       /* sender ids that came */
-    bool has_gap;          /* a run ahead came: the anchor is to be opened again */
-    bool has_cancels;      /* some stream has is_cancel_due */
-    hws_rx_block_t *head;  /* queue for the reader */
+    hws_list_t cancels;    /* streams whose cancel is to be said */
+    hws_list_t *busy;      /* the session's, of anchors with acks or cancels; null: nobody's */
+    hws_link_t busy_link;
+    hws_seen_t seen;      /* sender ids that came */
+    bool has_gap;         /* a run ahead came: the anchor is to be opened again */
+    hws_rx_block_t *head; /* queue for the reader */
     hws_rx_block_t *tail;
     hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
     int result;              /* of the open, when it was refused: HWS_E… */
@@ -147,8 +149,10 @@ hws_rx_stream_t *hws_rx_find (const hws_map_t *streams, uint64_t id);
 /*  Asks for the cancel of one sender. Returns 0, HWS_ENOT_FOUND, HWS_ENO_MEMORY.  */
 int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason);
 
-/*  The next sender whose cancel is to be said, or null; it is then said.  */
+/*  The next sender whose cancel is to be said, or null; it is then said, unless it is asked
+ *  for again.  */
 hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self);
+void hws_rx_again_cancel (hws_rx_stream_t *stream);
 
 /*  A new connection: cancels are to be said again.  */
 void hws_rx_reconnected (hws_rx_t *self);

@@ -154,6 +154,7 @@ struct hws_session {
     hws_list_t ready;   /* senders that may have runs, in turn */
     hws_list_t wants;   /* senders with a WINDOW to say */
     hws_list_t touched; /* receivers that the batch at hand brought something */
+    hws_list_t busy;    /* anchors (rx) that may have acknowledgements or cancels to say */
     hws_map_t sessions; /* senders by session id */
     hws_map_t streams;  /* of all receivers, by routing session id */
     hws_map_t requests; /* by id */

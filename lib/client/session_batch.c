@@ -150,8 +150,8 @@ size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room)
     const uint32_t most = items_that_fit (room, HWS_ACK_SIZE);
     uint32_t count = 0;
     uint8_t *at = buffer + HWS_BATCH_HEADER_SIZE;
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_rx_t *const rx = &hws_container_of (link, hws_session_receiver_t, link)->rx;
+    for (hws_link_t *link = self->busy.head; link; link = link->next) {
+        hws_rx_t *const rx = hws_container_of (link, hws_rx_t, busy_link);
         hws_ack_t ack;
         while (count < most && hws_rx_next_ack (rx, &ack)) {
             hws_ack_put (at, &ack);
@@ -223,22 +223,25 @@ size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room)
     return (size_t) (at - buffer);
 }
 
+static bool say_cancel (hws_session_t *self, const hws_rx_t *rx, const hws_rx_stream_t *stream)
+{
+    hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
+    control.as.cancel.handle = rx->handle;
+    control.as.cancel.sender_id = stream->sender_id;
+    snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
+              stream->cancel_reason);
+    return hws_session_say (self, &control);
+}
+
 void hws_session_say_cancels (hws_session_t *self)
 {
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_rx_t *const rx = &hws_container_of (link, hws_session_receiver_t, link)->rx;
-        if (rx->state == HWS_RX_CLOSED || !rx->has_cancels) {
-            continue;
-        }
+    hws_link_t *link;
+    while ((link = hws_list_pop (&self->busy)) != NULL) {
+        hws_rx_t *const rx = hws_container_of (link, hws_rx_t, busy_link);
         hws_rx_stream_t *stream;
         while ((stream = hws_rx_next_cancel (rx)) != NULL) {
-            hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
-            control.as.cancel.handle = rx->handle;
-            control.as.cancel.sender_id = stream->sender_id;
-            snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
-                      stream->cancel_reason);
-            if (!hws_session_say (self, &control)) {
-                stream->is_cancel_said = false;
+            if (!say_cancel (self, rx, stream)) {
+                hws_rx_again_cancel (stream);
                 return; /* next time */
             }
         }

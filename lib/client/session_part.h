@@ -88,7 +88,8 @@ size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room);
 size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t room);
 size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room);
 
-/*  Puts the CANCELs of single senders that are due in the outbox.  */
+/*  Puts the CANCELs of single senders that are due in the outbox. All acknowledgements are
+ *  taken: nobody is busy any more.  */
 void hws_session_say_cancels (hws_session_t *self);
 
 #endif

@@ -37,6 +37,7 @@ static void await_broker (hws_session_t *self, hws_session_receiver_t *receiver)
 void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
     hws_rx_init (&receiver->rx, &self->streams);
+    receiver->rx.busy = &self->busy;
     receiver->session = self;
     receiver->options.open_id = ++self->last_open_id;
     receiver->asked_at = now;
