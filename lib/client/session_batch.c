@@ -4,31 +4,6 @@
 
 /*  ---- In ---- */
 
-static void granted (hws_session_t *self, const hws_grant_t *grant)
-{
-    uint8_t key[8];
-    hws_put_u64 (key, grant->stream);
-    hws_map_node_t *const node = hws_map_find (&self->sessions, hws_bytes (key, sizeof key));
-    if (!node) {
-        return;
-    }
-    hws_session_sender_t *const sender = hws_container_of (node, hws_session_sender_t, node);
-    if (sender->tx.state == HWS_TX_ENDED) {
-        return;
-    }
-    hws_tx_grant (&sender->tx, grant);
-    if (sender->tx.state == HWS_TX_ENDED) {
-        hws_session_settle (self, &sender->attach);
-        hws_session_settle (self, &sender->cancel);
-        hws_session_settle (self, &sender->want);
-        hws_list_remove (&sender->ready_link);
-        hws_list_remove (&sender->want_link);
-    } else {
-        hws_session_changed (sender);
-    }
-    sender->notify (sender);
-}
-
 /*  The receiver that a new sender came to. A broker that does not name the anchor can only
  *  mean the one there is.  */
 static hws_session_receiver_t *receiver_for (const hws_session_t *self, hws_handle_t handle)
@@ -127,7 +102,7 @@ void hws_session_batch (hws_session_t *self, hws_ms_t now, hws_bytes_t message,
     } else if (rc == 0 && batch.kind == HWS_BATCH_GRANT) {
         hws_grant_t grant;
         while ((rc = hws_batch_next_grant (&batch, &grant)) == 1) {
-            granted (self, &grant);
+            hws_session_granted (self, &grant);
         }
     }
     if (rc < 0) {

@@ -46,6 +46,7 @@ void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_send
 void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control);
 void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_want_due (hws_session_sender_t *sender);
+void hws_session_granted (hws_session_t *self, const hws_grant_t *grant);
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
                                    const hws_stream_cancel_t *message);
 

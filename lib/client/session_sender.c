@@ -21,6 +21,14 @@ static void end (hws_session_sender_t *sender, int result, const char *cause, co
     }
 }
 
+static hws_session_sender_t *find_sender (const hws_session_t *self, uint64_t session_id)
+{
+    uint8_t key[8];
+    hws_put_u64 (key, session_id);
+    hws_map_node_t *const node = hws_map_find (&self->sessions, hws_bytes (key, sizeof key));
+    return node ? hws_container_of (node, hws_session_sender_t, node) : NULL;
+}
+
 /*  ---- Attaching ---- */
 
 static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
@@ -216,6 +224,21 @@ bool hws_session_changed (hws_session_sender_t *sender)
     return has_news;
 }
 
+void hws_session_granted (hws_session_t *self, const hws_grant_t *grant)
+{
+    hws_session_sender_t *const sender = find_sender (self, grant->stream);
+    if (!sender || sender->tx.state == HWS_TX_ENDED) {
+        return;
+    }
+    hws_tx_grant (&sender->tx, grant);
+    if (sender->tx.state == HWS_TX_ENDED) {
+        finish (sender);
+        return;
+    }
+    hws_session_changed (sender);
+    sender->notify (sender);
+}
+
 void hws_session_want_due (hws_session_sender_t *sender)
 {
     sender->want_said = 0;
@@ -258,13 +281,10 @@ void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_send
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
                                    const hws_stream_cancel_t *message)
 {
-    uint8_t key[8];
-    hws_put_u64 (key, message->session_id);
-    hws_map_node_t *const node = hws_map_find (&self->sessions, hws_bytes (key, sizeof key));
-    if (!node) {
+    hws_session_sender_t *const sender = find_sender (self, message->session_id);
+    if (!sender) {
         return;
     }
-    hws_session_sender_t *const sender = hws_container_of (node, hws_session_sender_t, node);
     if (message->ending[0] != '\0') {
         end (sender, hws_tx_result_of (message->ending), message->code, message->reason);
         return;
