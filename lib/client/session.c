@@ -300,10 +300,12 @@ static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *contro
 
 void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, hws_bytes_t json)
 {
-    self->heard_at = now;
     hws_control_t control;
     hws_control_fault_t fault;
     const int rc = hws_control_decode (verb, json, &control, fault);
+    if (rc == 0 || rc == HWS_EUNKNOWN_VERB) {
+        self->heard_at = now;
+    }
     if (rc == HWS_EUNKNOWN_VERB) {
         return; /* of a newer broker */
     }

@@ -215,7 +215,8 @@ void hws_session_fini (hws_session_t *self);
 /*  ---- The world ---- */
 
 /*  A message arrived on the present connection. `payload` owns the batch's bytes and is
- *  held as long as they are needed; the caller keeps its own hold.  */
+ *  held as long as they are needed; the caller keeps its own hold. What cannot be read is
+ *  no sign of life.  */
 void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, hws_bytes_t json);
 void hws_session_batch (hws_session_t *self, hws_ms_t now, hws_bytes_t message,
                         hws_payload_t *payload);

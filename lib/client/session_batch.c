@@ -94,9 +94,11 @@ static void take_data (hws_session_t *self, hws_ms_t now, hws_batch_t *batch,
 void hws_session_batch (hws_session_t *self, hws_ms_t now, hws_bytes_t message,
                         hws_payload_t *payload)
 {
-    self->heard_at = now;
     hws_batch_t batch;
     int rc = hws_batch_open (&batch, message);
+    if (rc == 0) {
+        self->heard_at = now;
+    }
     if (rc == 0 && batch.kind == HWS_BATCH_DATA) {
         take_data (self, now, &batch, payload, &rc);
     } else if (rc == 0 && batch.kind == HWS_BATCH_GRANT) {

@@ -21,6 +21,12 @@ static void end (hws_session_sender_t *sender, int result, const char *cause, co
     }
 }
 
+/*  The broker's word for a cause, or that of one which this version does not know.  */
+static const char *known_cause (const char *word)
+{
+    return hws_cause_word (hws_cause_from_word (word));
+}
+
 static hws_session_sender_t *find_sender (const hws_session_t *self, uint64_t session_id)
 {
     uint8_t key[8];
@@ -161,7 +167,7 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
     }
     const hws_attach_ok_t *const answer = &control->as.attach_ok;
     if (answer->has_ended) {
-        end (sender, hws_tx_result_of (answer->ending), answer->code, answer->reason);
+        end (sender, hws_tx_result_of (answer->ending), known_cause (answer->code), answer->reason);
         return;
     }
     hws_control_fault_t fault;
@@ -286,7 +292,8 @@ void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
         return;
     }
     if (message->ending[0] != '\0') {
-        end (sender, hws_tx_result_of (message->ending), message->code, message->reason);
+        end (sender, hws_tx_result_of (message->ending), known_cause (message->code),
+             message->reason);
         return;
     }
     /* unknown_stream is no ending: ask what became of it, if that is not asked yet. */

@@ -687,6 +687,26 @@ static void unknown_stream_kills_nothing (void **state)
     remove_anchor (&receiver);
 }
 
+static void cause_that_is_not_known_is_unknown (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    static const char json[] =
+        "{\"session_id\":\"1\",\"ending\":\"dropped\",\"code\":\"solar_flare\"}";
+
+    hws_session_control (session (SENDER), s_network.now, hws_bytes_of_text ("STREAM_CANCEL"),
+                         hws_bytes_of_text (json));
+
+    assert_int_equal (sender.tx.result, HWS_ETRANSPORT);
+    assert_string_equal (sender.tx.cause, "unknown");
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void answer_under_another_verb_is_none (void **state)
 {
     (void) state;
@@ -827,6 +847,22 @@ static void silent_broker_is_left_after_two_intervals (void **state)
     assert_int_equal (session (OTHER)->state, HWS_SESSION_UP);
 }
 
+static void broker_that_cannot_be_understood_is_left_too (void **state)
+{
+    (void) state;
+    s_network.clients[OTHER].is_silent = true;
+    const hws_ms_t heard_at = session (OTHER)->heard_at;
+
+    while (s_network.now < heard_at + 10000) {
+        assert_int_equal (session (OTHER)->state, HWS_SESSION_UP);
+        hws_session_control (session (OTHER), s_network.now, hws_bytes_of_text ("PONG"),
+                             hws_bytes_of_text ("{"));
+        network_pass (&s_network, 500);
+    }
+
+    assert_int_equal (session (OTHER)->state, HWS_SESSION_DOWN);
+}
+
 static void late_client_does_not_judge (void **state)
 {
     (void) state;
@@ -940,6 +976,7 @@ int main (void)
         TEST (run_ahead_opens_the_anchor_again),
         TEST (run_of_a_newer_type_is_no_gap),
         TEST (unknown_stream_kills_nothing),
+        TEST (cause_that_is_not_known_is_unknown),
         TEST (answer_under_another_verb_is_none),
         TEST (transport_that_is_not_known_is_refused),
         TEST (attach_waits_longer_than_the_broker),
@@ -947,6 +984,7 @@ int main (void)
         TEST (pings_keep_to_the_interval_of_the_streams),
         TEST (waiting_is_not_silence),
         TEST (silent_broker_is_left_after_two_intervals),
+        TEST (broker_that_cannot_be_understood_is_left_too),
         TEST (late_client_does_not_judge),
         TEST (goodbye_is_answered),
         TEST (random_cuts_lose_and_double_nothing),
