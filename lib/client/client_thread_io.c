@@ -266,7 +266,8 @@ static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
         polled[count++] =
             (struct pollfd){.fd = hws_dealer_monitor_fd (&self->dealer), .events = POLLIN};
         const int events = hws_dealer_events (&self->dealer);
-        if ((events & ZMQ_POLLIN) || (self->has_unsent && (events & ZMQ_POLLOUT))) {
+        if ((events & ZMQ_POLLIN) || (self->has_unsent && (events & ZMQ_POLLOUT)) ||
+            hws_dealer_has_news (&self->dealer)) {
             return;
         }
     }

@@ -98,11 +98,21 @@ void hws_dealer_close (hws_dealer_t *self)
     self->monitor = NULL;
 }
 
-int hws_dealer_events (const hws_dealer_t *self)
+static int events_of (void *socket)
 {
     int events = 0;
     size_t size = sizeof events;
-    return zmq_getsockopt (self->socket, ZMQ_EVENTS, &events, &size) ? 0 : events;
+    return zmq_getsockopt (socket, ZMQ_EVENTS, &events, &size) ? 0 : events;
+}
+
+int hws_dealer_events (const hws_dealer_t *self)
+{
+    return events_of (self->socket);
+}
+
+bool hws_dealer_has_news (const hws_dealer_t *self)
+{
+    return (events_of (self->monitor) & ZMQ_POLLIN) != 0;
 }
 
 static int descriptor (void *socket)

@@ -2,8 +2,8 @@
  *
  *  Each connection has a socket of its own with a fresh random routing id, so nothing
  *  of an old connection can arrive on a new one. The monitor tells when it ended. No
- *  call waits; hws_dealer_events after every wake and every send tells what can be done,
- *  for the descriptor of libzmq is edge-triggered.
+ *  call waits. The descriptors of libzmq are edge-triggered: who would poll them first asks
+ *  hws_dealer_events and hws_dealer_has_news, or what is there already wakes nobody.
  */
 #ifndef HWS_DEALER_IO_H
 #define HWS_DEALER_IO_H
@@ -39,6 +39,9 @@ int hws_dealer_events (const hws_dealer_t *self);
 /*  The descriptors to poll for POLLIN: of the socket and of its monitor.  */
 int hws_dealer_fd (const hws_dealer_t *self);
 int hws_dealer_monitor_fd (const hws_dealer_t *self);
+
+/*  Whether hws_dealer_is_lost has something to read.  */
+bool hws_dealer_has_news (const hws_dealer_t *self);
 
 /*  Reads the monitor to its end. Returns true when the connection has ended or could not be
  *  made; `was_connected` tells which.  */

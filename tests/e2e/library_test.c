@@ -484,6 +484,31 @@ static void absent_broker_is_unreachable (void **state)
     hws_client_destroy (&client);
 }
 
+static void broker_that_comes_late_is_found_at_once (void **state)
+{
+    (void) state;
+    char endpoint[64];
+    snprintf (endpoint, sizeof endpoint, "%s", fixture_endpoint ());
+    process_signal (fixture_broker (), SIGTERM);
+    process_expect_exit (fixture_broker (), 0);
+    hws_client_t *client = connect_client ();
+    char text[256] = "";
+    const int64_t asked_at = process_now ();
+    while (strstr (text, "no broker") == NULL && process_now () < asked_at + LONG_MS) {
+        hws_client_error (client, text, sizeof text);
+    }
+    assert_true (process_now () < asked_at + 2000);
+
+    fixture_start_broker (endpoint, NULL);
+    const int64_t started_at = process_now ();
+    hws_receiver_t *receiver = NULL;
+    assert_int_equal (hws_receiver_open (&receiver, client, NULL, NULL), 0);
+
+    assert_true (process_now () < started_at + 2000);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
 static void endpoint_that_breaks_the_rules_is_invalid (void **state)
 {
     (void) state;
@@ -637,6 +662,7 @@ int main (void)
         TCP (sender_learns_its_end_through_a_descriptor),
         TCP (refusals_have_their_code_and_a_sentence),
         BARE (absent_broker_is_unreachable),
+        TCP (broker_that_comes_late_is_found_at_once),
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),
         BARE (full_connection_is_given_up_like_any_other),
