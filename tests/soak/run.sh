@@ -1,12 +1,12 @@
 #!/bin/sh
 # What takes long: unit tests under valgrind, transfers with the programs under
-# valgrind, transfers at their full size, minutes of mixed load. The last line is
-# "N passed, N failed".
+# valgrind, transfers at their full size, thousands of simulated networks, minutes of
+# mixed load. The last line is "N passed, N failed".
 #
 #   tests/soak/run.sh UNIT_TEST…
 #
 # HAWSER_BUILD says where everything is built (default build). SOAK_SECONDS: length of
-# the mixed load (120).
+# the mixed load (120). SIM_SEEDS: simulated networks of each kind (3000).
 set -u
 build=${HAWSER_BUILD:-build}
 
@@ -27,6 +27,7 @@ for test in "$@"; do
 done
 wrap programs_under_valgrind "SCALE=50 HAWSER_WRAP='$valgrind' exec $build/tests/e2e/transfer_test"
 wrap full_size_transfers "SOAK=1 SCALE=1 exec $build/tests/e2e/transfer_test"
+wrap simulated_networks "SIM_SEEDS=${SIM_SEEDS:-3000} exec $build/tests/sim/promises_test"
 wrap mixed_load "exec $build/tests/soak/load_test"
 
 TEST_TIMEOUT=${TEST_TIMEOUT:-1800} tests/run.sh "$wrappers"/*
