@@ -423,11 +423,16 @@ void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
     }
     if (self->is_ending_ours) {
         forward_ending (engine, self);
-    } else if (self->state == HWS_SEAT_EXITING && self->is_dead) {
-        replace_ending (engine, self);
-    } else {
-        hws_seat_rewind (engine, self);
+        return;
     }
+    if (self->is_dead) {
+        /* The receiver may have its ending and only the acknowledgement was lost; it says
+           so again. The client is judged anew when it had the time for that. */
+        self->is_dead = false;
+        self->away_at = self->attached_at = engine->now;
+        arm (engine, self);
+    }
+    hws_seat_rewind (engine, self);
 }
 
 /*  ---- Look-up -------------------------------------------------------------------- */
