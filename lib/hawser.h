@@ -72,9 +72,15 @@ typedef struct {
                              HWS_EUNREACHABLE after so long; HWS_FOREVER: keep trying */
     int64_t give_up_ms;   /* a lost broker: streams end dropped(transport) after so long;
                              HWS_FOREVER: never */
+
+    /* Called when the connection is lost (false; `text` says how, and is valid during the
+       call) and when it is there again (true, ""); not for the first connection. On the
+       client's thread: it calls nothing of the library and returns soon. May be null. */
+    void (*on_connection) (void *arg, bool is_connected, const char *text);
+    void *on_connection_arg; /* its first argument; lives as long as the client */
 } hws_client_options_t;
 
-/*  Fills in the defaults: connect_ms 5,000, give_up_ms 60,000.  */
+/*  Fills in the defaults: connect_ms 5,000, give_up_ms 60,000, nobody to tell.  */
 void hws_client_options_init (hws_client_options_t *options);
 
 /*  Makes a client and starts its thread; the connection is made in the

@@ -163,6 +163,8 @@ int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
     self->forks = atomic_load (&s_forks);
     snprintf (self->endpoint, sizeof self->endpoint, "%s", endpoint);
     self->parts = parts;
+    self->on_connection = options->on_connection;
+    self->on_connection_arg = options->on_connection_arg;
     self->wake = -1;
     pthread_mutex_init (&self->lock, NULL);
     int rc = hws_cond_init (&self->gone);

@@ -28,7 +28,9 @@ struct hws_client {
     int wake;         /* descriptor that wakes it */
     unsigned forks;   /* of the process, when the client was made */
     hws_endpoint_t endpoint;
-    hws_endpoint_parts_t parts; /* of it */
+    hws_endpoint_parts_t parts;                                             /* of it */
+    void (*on_connection) (void *arg, bool is_connected, const char *text); /* or null */
+    void *on_connection_arg;
 
     /* the thread's own */
     pthread_t thread;
@@ -37,6 +39,7 @@ struct hws_client {
     hws_addresses_t addresses; /* behind the endpoint, as last looked up */
     uint32_t next_address;     /* to try */
     bool is_welcome;           /* something has been read on this connection */
+    bool is_loss_told;         /* on_connection was told that it is lost, and not yet more */
     uint8_t *buffer;           /* a batch is made here */
     size_t buffer_size;
     const char *unsent_verb; /* of the message that the socket did not take yet, or null */

@@ -257,6 +257,24 @@ static void check_connection (hws_client_t *self)
 
 /*  ---- Turns ---- */
 
+/*  Tells the program what became of the connection. Without the lock: the program may take
+ *  its time, though it should not.  */
+static void tell_connection (hws_client_t *self)
+{
+    if (!self->on_connection) {
+        return;
+    }
+    hws_reason_t text;
+    hws_client_lock (self);
+    const bool is_lost = self->session.is_lost_since_up;
+    memcpy (text, self->session.error, sizeof text);
+    hws_client_unlock (self, false);
+    if (is_lost != self->is_loss_told) {
+        self->is_loss_told = is_lost;
+        self->on_connection (self->on_connection_arg, !is_lost, is_lost ? text : "");
+    }
+}
+
 static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
 {
     struct pollfd polled[3] = {{.fd = self->wake, .events = POLLIN}};
@@ -291,6 +309,7 @@ void *hws_client_run (void *argument)
         hws_client_lock (self);
         hws_session_expire (&self->session, hws_clock_ms ());
         hws_client_unlock (self, false);
+        tell_connection (self);
         const turn_t sent = send_turn (self);
 
         hws_client_lock (self);

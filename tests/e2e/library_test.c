@@ -509,6 +509,59 @@ static void broker_that_comes_late_is_found_at_once (void **state)
     hws_client_destroy (&client);
 }
 
+/*  What the program is told of the connection, through a pipe.  */
+typedef struct {
+    int pipe[2];
+} told_t;
+
+static void tell (void *arg, bool is_connected, const char *text)
+{
+    const told_t *const self = arg;
+    char line[256];
+    const int size = snprintf (line, sizeof line, "%s %s", is_connected ? "back" : "away", text);
+    const ssize_t written = write (self->pipe[1], line, (size_t) size);
+    (void) written; /* what is missing is missed by the reader */
+}
+
+static void expect_told (const told_t *self, const char *expected)
+{
+    char line[256] = "";
+    struct pollfd polled = {.fd = self->pipe[0], .events = POLLIN};
+    assert_int_equal (poll (&polled, 1, LONG_MS), 1);
+    assert_true (read (self->pipe[0], line, sizeof line - 1) > 0);
+    assert_string_equal (line, expected);
+}
+
+static void program_is_told_that_the_broker_went_and_came_back (void **state)
+{
+    (void) state;
+    told_t told;
+    assert_int_equal (pipe (told.pipe), 0);
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    char endpoint[64], away[128];
+    snprintf (endpoint, sizeof endpoint, "%s", fixture_endpoint ());
+    snprintf (away, sizeof away, "away lost the connection to %s", endpoint);
+    options.endpoint = endpoint;
+    options.on_connection = tell;
+    options.on_connection_arg = &told;
+    hws_client_t *client = NULL;
+    hws_receiver_t *receiver = NULL;
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    assert_int_equal (hws_receiver_open (&receiver, client, NULL, NULL), 0);
+
+    process_signal (fixture_broker (), SIGKILL);
+    process_expect_exit (fixture_broker (), 128 + SIGKILL);
+    expect_told (&told, away);
+    fixture_start_broker (endpoint, NULL);
+    expect_told (&told, "back ");
+
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+    close (told.pipe[0]);
+    close (told.pipe[1]);
+}
+
 static void endpoint_that_breaks_the_rules_is_invalid (void **state)
 {
     (void) state;
@@ -663,6 +716,7 @@ int main (void)
         TCP (refusals_have_their_code_and_a_sentence),
         BARE (absent_broker_is_unreachable),
         TCP (broker_that_comes_late_is_found_at_once),
+        TCP (program_is_told_that_the_broker_went_and_came_back),
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),
         BARE (full_connection_is_given_up_like_any_other),
