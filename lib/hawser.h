@@ -7,29 +7,50 @@
  *  ended. A slow receiver makes its senders wait; nothing is lost while both
  *  live.
  *
- *      hws_client_t *client;
- *      hws_receiver_t *receiver;
- *      if (hws_client_new (&client, NULL) == 0
- *          && hws_receiver_open (&receiver, client, "results", NULL) == 0) {
+ *      int read_results (void)
+ *      {
+ *          hws_client_t *client = NULL;
+ *          hws_receiver_t *receiver = NULL;
  *          hws_event_t event;
- *          while (hws_receiver_recv (receiver, &event, HWS_FOREVER) == 0) {
- *              …
+ *          int rc = hws_client_new (&client, NULL);
+ *          if (rc == 0) {
+ *              rc = hws_receiver_open (&receiver, client, "results", NULL);
  *          }
+ *          while (rc == 0) {
+ *              rc = hws_receiver_recv (receiver, &event, HWS_FOREVER);
+ *              if (rc == 0 && event.kind == HWS_EVENT_RECORD) {
+ *                  fwrite (event.data, 1, event.size, stdout);
+ *              }
+ *          }
+ *          hws_receiver_destroy (&receiver);
+ *          hws_client_destroy (&client);
+ *          return rc == HWS_ECLOSED ? 0 : rc;
  *      }
- *      hws_receiver_destroy (&receiver);
- *      hws_client_destroy (&client);
  *
- *      hws_sender_t *sender;
- *      if (hws_sender_attach (&sender, client, "results", NULL) == 0) {
- *          hws_sender_send (sender, "42", 2, HWS_FOREVER);
- *          hws_sender_detach (sender, HWS_FOREVER);
+ *      int send_result (void)
+ *      {
+ *          hws_client_t *client = NULL;
+ *          hws_sender_t *sender = NULL;
+ *          int rc = hws_client_new (&client, NULL);
+ *          if (rc == 0) {
+ *              rc = hws_sender_attach (&sender, client, "results", NULL);
+ *          }
+ *          if (rc == 0) {
+ *              rc = hws_sender_send (sender, "42", 2, HWS_FOREVER);
+ *          }
+ *          if (rc == 0) {
+ *              rc = hws_sender_detach (sender, HWS_FOREVER);
+ *          }
+ *          hws_sender_destroy (&sender);
+ *          hws_client_destroy (&client);
+ *          return rc;
  *      }
- *      hws_sender_destroy (&sender);
  *
  *  Errors. Functions that can fail return 0 or a negative code of
  *  base/error.h; hws_strerror gives its text, hws_client_error and
- *  hws_sender_reason the broker's own sentence. The library prints nothing,
- *  handles no signals and never ends the process on account of input.
+ *  hws_sender_reason the broker's own sentence. What would make an object sets the
+ *  caller's pointer to null when it fails. The library prints nothing, handles no
+ *  signals and never ends the process on account of input.
  *
  *  Threads. A client runs one thread of its own, with all signals blocked: it
  *  talks to the broker, so a program that computes for a minute is not dead. Any

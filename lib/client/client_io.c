@@ -146,6 +146,7 @@ static int session_of (hws_client_t *self, const hws_client_options_t *options)
 
 int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
 {
+    *client = NULL;
     hws_client_options_t defaults;
     hws_client_options_init (&defaults);
     options = options ? options : &defaults;

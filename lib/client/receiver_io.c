@@ -128,6 +128,7 @@ static int take_options (hws_open_t *open, const char *name, const hws_receiver_
 int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const char *name,
                        const hws_receiver_options_t *options)
 {
+    *receiver = NULL;
     if (!hws_client_is_ours (client)) {
         return HWS_EWRONG_PROCESS;
     }

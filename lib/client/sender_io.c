@@ -74,6 +74,7 @@ static int take_options (hws_session_sender_t *core, const char *anchor,
 int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
                        const hws_sender_options_t *options)
 {
+    *sender = NULL;
     if (!hws_client_is_ours (client)) {
         return HWS_EWRONG_PROCESS;
     }

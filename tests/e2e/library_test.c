@@ -579,6 +579,27 @@ static void endpoint_that_breaks_the_rules_is_invalid (void **state)
     }
 }
 
+static void what_could_not_be_made_is_null (void **state)
+{
+    (void) state;
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = "nowhere";
+    hws_client_t *client = connect_client ();
+    hws_client_t *no_client = client;
+    hws_receiver_t *receiver = (void *) client;
+    hws_sender_t *sender = (void *) client;
+
+    assert_int_equal (hws_client_new (&no_client, &options), HWS_EINVALID);
+    assert_int_equal (hws_receiver_open (&receiver, client, "\n", NULL), HWS_EINVALID);
+    assert_int_equal (hws_sender_attach (&sender, client, "nowhere", NULL), HWS_ENOT_FOUND);
+
+    assert_null (no_client);
+    assert_null (receiver);
+    assert_null (sender);
+    hws_client_destroy (&client);
+}
+
 /*  localhost has an IPv6 address too, where nobody listens.  */
 static void every_address_of_a_name_is_tried (void **state)
 {
@@ -717,6 +738,7 @@ int main (void)
         BARE (absent_broker_is_unreachable),
         TCP (broker_that_comes_late_is_found_at_once),
         TCP (program_is_told_that_the_broker_went_and_came_back),
+        TCP (what_could_not_be_made_is_null),
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),
         BARE (full_connection_is_given_up_like_any_other),
