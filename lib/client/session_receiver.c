@@ -19,19 +19,27 @@ static void finish (hws_session_receiver_t *receiver, uint16_t cause, const char
 
 /*  ---- Opening ---- */
 
+/*  When the first answer is not waited for any more, connection or not.  */
+static hws_ms_t give_up_at (const hws_session_t *self, const hws_session_receiver_t *receiver)
+{
+    return receiver->rx.state != HWS_RX_OPENING || self->options.connect_ms < 0
+               ? HWS_NEVER
+               : hws_time_after (receiver->asked_at, self->options.connect_ms);
+}
+
 static void ask_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
     hws_control_t control = {.verb = HWS_VERB_OPEN};
     control.as.open = receiver->options;
     hws_session_ask (self, now, &receiver->open, &control, HWS_REQUEST_RETRY_MS);
+    hws_heap_set (
+        &self->timers, &receiver->open.timer,
+        hws_time_min (hws_time_after (now, HWS_REQUEST_RETRY_MS), give_up_at (self, receiver)));
 }
 
 static void await_broker (hws_session_t *self, hws_session_receiver_t *receiver)
 {
-    if (self->options.connect_ms >= 0) {
-        hws_heap_set (&self->timers, &receiver->open.timer,
-                      hws_time_after (receiver->asked_at, self->options.connect_ms));
-    }
+    hws_heap_set (&self->timers, &receiver->open.timer, give_up_at (self, receiver));
 }
 
 void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
@@ -56,12 +64,26 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
 
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
-    if (self->state == HWS_SESSION_UP) {
+    const bool is_up = self->state == HWS_SESSION_UP;
+    if (is_up && now < give_up_at (self, receiver)) {
         ask_open (self, now, receiver);
     } else if (receiver->rx.state == HWS_RX_OPENING) {
+        if (is_up) {
+            snprintf (self->error, sizeof self->error, "the broker does not answer OPEN");
+        }
         receiver->rx.result = HWS_EUNREACHABLE;
         finish (receiver, HWS_CAUSE_TRANSPORT, self->error);
     }
+}
+
+/*  Cancels an anchor that is no receiver's here.  */
+static void disown (hws_session_t *self, hws_handle_t handle)
+{
+    hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
+    control.as.cancel.handle = handle;
+    snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
+              "the open was given up");
+    hws_session_say (self, &control);
 }
 
 void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_control_t *control)
@@ -78,8 +100,17 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
                 refusal->reason);
         return;
     }
-    receiver->interval_ms = control->as.open_ok.heartbeat_interval_ms;
-    hws_rx_opened (&receiver->rx, control->as.open_ok.handle, control->as.open_ok.record_bytes);
+    const hws_open_ok_t *const answer = &control->as.open_ok;
+    if (receiver->rx.state != HWS_RX_OPENING &&
+        !hws_handle_equal (receiver->rx.handle, answer->handle)) {
+        /* The broker knew nothing of ours and made another. */
+        disown (self, answer->handle);
+        finish (receiver, receiver->is_cancelled ? HWS_CAUSE_RECEIVER_CLOSED : HWS_CAUSE_LOST,
+                "the broker has forgotten the anchor");
+        return;
+    }
+    receiver->interval_ms = answer->heartbeat_interval_ms;
+    hws_rx_opened (&receiver->rx, answer->handle, answer->record_bytes);
     hws_session_add_interval (self, receiver->interval_ms);
     receiver->notify (receiver);
 }
@@ -155,11 +186,7 @@ void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle)
             return;
         }
     }
-    hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
-    control.as.cancel.handle = handle;
-    snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
-              "the open was given up");
-    hws_session_say (self, &control);
+    disown (self, handle);
 }
 
 void hws_session_remove_receiver (hws_session_receiver_t *receiver)
@@ -196,6 +223,9 @@ void hws_session_resume (hws_session_t *self, hws_ms_t now)
         hws_session_receiver_t *const receiver = receiver_of (link);
         if (receiver->rx.state == HWS_RX_CLOSED) {
             continue;
+        }
+        if (receiver->rx.state == HWS_RX_OPENING) {
+            receiver->asked_at = now;
         }
         hws_rx_reconnected (&receiver->rx);
         ask_open (self, now, receiver);

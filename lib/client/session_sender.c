@@ -37,6 +37,17 @@ static hws_session_sender_t *find_sender (const hws_session_t *self, uint64_t se
 
 /*  ---- Attaching ---- */
 
+/*  When a first answer is not waited for any more, although there is a connection.  */
+static hws_ms_t give_up_at (const hws_session_t *self, const hws_session_sender_t *sender)
+{
+    const int64_t connect_ms = self->options.connect_ms;
+    if (sender->tx.state != HWS_TX_ATTACHING || connect_ms < 0) {
+        return HWS_NEVER;
+    }
+    const bool is_patient = sender->wait_until > sender->asked_at;
+    return hws_time_after (is_patient ? sender->wait_until : sender->asked_at, connect_ms);
+}
+
 static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
     hws_control_t control = {.verb = HWS_VERB_ATTACH};
@@ -55,8 +66,10 @@ static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t 
         attach->wait_ms = (uint64_t) hws_time_min (hws_time_until (now, sender->wait_until),
                                                    HWS_ATTACH_WAIT_MAX_MS);
     }
-    hws_session_ask (self, now, &sender->attach, &control,
-                     hws_time_after (HWS_REQUEST_RETRY_MS, (hws_ms_t) attach->wait_ms));
+    const hws_ms_t retry_ms = hws_time_after (HWS_REQUEST_RETRY_MS, (hws_ms_t) attach->wait_ms);
+    hws_session_ask (self, now, &sender->attach, &control, retry_ms);
+    hws_heap_set (&self->timers, &sender->attach.timer,
+                  hws_time_min (hws_time_after (now, retry_ms), give_up_at (self, sender)));
 }
 
 /*  When a sender that waits for its first answer gives the broker up.  */
@@ -95,7 +108,11 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
 
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
-    if (self->state == HWS_SESSION_UP) {
+    const bool is_up = self->state == HWS_SESSION_UP;
+    if (is_up && sender->attach.node.key.data && now >= give_up_at (self, sender)) {
+        snprintf (self->error, sizeof self->error, "the broker does not answer ATTACH");
+        end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT), self->error);
+    } else if (is_up) {
         ask_attach (self, now, sender);
     } else if (sender->tx.state == HWS_TX_ATTACHING) {
         end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT), self->error);
@@ -157,6 +174,21 @@ static void attach_refused (hws_session_t *self, hws_ms_t now, hws_session_sende
     }
 }
 
+/*  Whether the answer can be meant. A new stream has sent nothing: no position of it can be
+ *  beyond the beginning.  */
+static int check_answer (const hws_session_sender_t *sender, const hws_attach_ok_t *answer,
+                         hws_control_fault_t fault)
+{
+    const bool is_new = sender->tx.state == HWS_TX_ATTACHING;
+    const bool has_position =
+        answer->next_seq || answer->next_bytes || answer->acked_seq || answer->acked_bytes;
+    if (is_new && has_position) {
+        snprintf (fault, sizeof (hws_control_fault_t), "next_seq of a new stream is not 0");
+        return HWS_EPROTOCOL;
+    }
+    return hws_attach_ok_check (answer, is_new, fault);
+}
+
 void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                   const hws_control_t *control)
 {
@@ -171,7 +203,8 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
         return;
     }
     hws_control_fault_t fault;
-    if (hws_attach_ok_check (answer, sender->tx.state == HWS_TX_ATTACHING, fault)) {
+    if (check_answer (sender, answer, fault)) {
+        snprintf (self->error, sizeof self->error, "the broker's answer to ATTACH: %s", fault);
         disown (self, answer, fault);
         end (sender, HWS_EPROTOCOL, hws_cause_word (HWS_CAUSE_PROTOCOL), fault);
         return;
@@ -341,6 +374,9 @@ void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_
 
 void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
+    if (sender->tx.state == HWS_TX_ATTACHING) {
+        sender->asked_at = now;
+    }
     if (sender->tx.state != HWS_TX_ENDED) {
         ask_attach (self, now, sender);
     }

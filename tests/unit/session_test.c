@@ -1,5 +1,6 @@
 /*  The session against the real engine, over a virtual network and a virtual clock.  */
 #include "client/rx_reader.h"
+#include "client/session_part.h"
 #include "tests/support/network.h"
 #include "tests/support/test_seed.h"
 
@@ -566,6 +567,60 @@ static void broker_away_too_long_ends_the_streams (void **state)
     remove_anchor (&receiver);
 }
 
+static void anchor_that_the_broker_forgot_is_lost (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    s_network.clients[RECEIVER].is_refused = true;
+    network_cut (&s_network, RECEIVER);
+    pass (&receiver, 40000); /* its orphan_ttl_ms is 30 s */
+    assert_int_equal (receiver.closed, 0);
+
+    s_network.clients[RECEIVER].is_refused = false;
+    pass (&receiver, 6000);
+
+    assert_int_equal (receiver.last_ending, HWS_EVENT_DROPPED);
+    assert_string_equal (receiver.last_cause, "lost");
+    assert_int_equal (receiver.endings, 1);
+    assert_int_equal (receiver.closed, 1);
+    assert_string_equal (receiver.closed_cause, "lost");
+    assert_int_equal (hws_engine_counts (s_network.engine).anchors, 0);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void anchor_that_is_answered_by_another_is_lost (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    const uint64_t said = s_network.clients[RECEIVER].said;
+    hws_session_reopen (session (RECEIVER), s_network.now, &receiver.core);
+    char json[256];
+    snprintf (json, sizeof json,
+              "{\"id\":\"%u\",\"Ok\":{\"handle\":\"%032x\",\"heartbeat_interval_ms\":5000}}",
+              (unsigned) receiver.core.open.id, 7u);
+
+    hws_session_control (session (RECEIVER), s_network.now, hws_bytes_of_text ("OPEN"),
+                         hws_bytes_of_text (json));
+    s_network.clients[RECEIVER].is_silent = true;
+    settle (&receiver);
+
+    assert_int_equal (receiver.closed, 1);
+    assert_string_equal (receiver.closed_cause, "lost");
+    assert_string_equal (receiver.last_cause, "lost");
+    assert_true (s_network.clients[RECEIVER].said >= said + 2); /* OPEN, and CANCEL of the other */
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void back_off_grows_to_five_seconds (void **state)
 {
     (void) state;
@@ -745,6 +800,92 @@ static void transport_that_is_not_known_is_refused (void **state)
     assert_int_equal (sender.tx.result, HWS_EPROTOCOL);
     assert_non_null (strstr (sender.tx.reason, "pigeon-v1"));
     hws_session_remove_sender (&sender);
+}
+
+/*  Answers the sender's ATTACH with what the broker would not say.  */
+static void answer_attach (const hws_session_sender_t *sender, const hws_attach_ok_t *ok)
+{
+    const hws_control_t answer = {.verb = HWS_VERB_ATTACH,
+                                  .form = HWS_FORM_OK,
+                                  .has_id = true,
+                                  .id = sender->attach.id,
+                                  .as.attach_ok = *ok};
+    uint8_t json[1024];
+    size_t size;
+    assert_int_equal (hws_control_encode (&answer, json, sizeof json, &size), 0);
+    hws_session_control (session (SENDER), s_network.now, hws_bytes_of_text ("ATTACH"),
+                         hws_bytes (json, size));
+}
+
+static void new_stream_has_no_position (void **state)
+{
+    (void) state;
+    hws_session_sender_t sender;
+    attach (&sender, SENDER, "a");
+
+    answer_attach (&sender, &(hws_attach_ok_t){.sender_id = 2,
+                                               .streaming_transport_key = HWS_TRANSPORT_MUX,
+                                               .initial_credit = 9,
+                                               .next_seq = 7,
+                                               .acked_seq = 7});
+
+    assert_int_equal (sender.tx.result, HWS_EPROTOCOL);
+    assert_string_equal (session (SENDER)->error,
+                         "the broker's answer to ATTACH: next_seq of a new stream is not 0");
+    hws_session_remove_sender (&sender);
+}
+
+/*  A broker that lives, but answers nothing more.  */
+static void answer_pings_for (int client, hws_ms_t length_ms)
+{
+    s_network.clients[client].is_silent = true;
+    for (hws_ms_t i = 0; i < length_ms; i++) {
+        hws_session_control (session (client), s_network.now, hws_bytes_of_text ("PONG"),
+                             hws_bytes_of_text ("{}"));
+        network_pass (&s_network, 1);
+    }
+}
+
+static void attach_that_is_not_answered_ends (void **state)
+{
+    (void) state;
+    hws_session_sender_t sender, patient;
+    attach (&sender, SENDER, "a");
+    memset (&patient, 0, sizeof patient);
+    patient.notify = sender_notified;
+    patient.wait_ms = 2000;
+    snprintf (patient.anchor, sizeof patient.anchor, "a");
+    hws_session_attach (session (SENDER), s_network.now, &patient);
+
+    answer_pings_for (SENDER, 4999);
+    assert_int_equal (sender.tx.state, HWS_TX_ATTACHING);
+    answer_pings_for (SENDER, 1);
+    assert_int_equal (sender.tx.result, HWS_EUNREACHABLE);
+    assert_string_equal (session (SENDER)->error, "the broker does not answer ATTACH");
+    answer_pings_for (SENDER, 1999);
+    assert_int_equal (patient.tx.state, HWS_TX_ATTACHING);
+    answer_pings_for (SENDER, 1);
+    assert_int_equal (patient.tx.result, HWS_EUNREACHABLE);
+
+    assert_int_equal (session (SENDER)->state, HWS_SESSION_UP);
+    hws_session_remove_sender (&sender);
+    hws_session_remove_sender (&patient);
+}
+
+static void open_that_is_not_answered_ends (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    s_network.clients[RECEIVER].is_silent = true;
+    open_anchor (&receiver, "a");
+
+    answer_pings_for (RECEIVER, 4999);
+    assert_int_equal (receiver.core.rx.state, HWS_RX_OPENING);
+    answer_pings_for (RECEIVER, 1);
+
+    assert_int_equal (receiver.core.rx.result, HWS_EUNREACHABLE);
+    assert_string_equal (session (RECEIVER)->error, "the broker does not answer OPEN");
+    remove_anchor (&receiver);
 }
 
 static void attach_waits_longer_than_the_broker (void **state)
@@ -970,6 +1111,8 @@ int main (void)
         TEST (stream_goes_on_after_a_cut),
         TEST (other_epoch_is_another_broker),
         TEST (broker_away_too_long_ends_the_streams),
+        TEST (anchor_that_the_broker_forgot_is_lost),
+        TEST (anchor_that_is_answered_by_another_is_lost),
         TEST (back_off_grows_to_five_seconds),
         TEST (broker_that_comes_late_is_found_soon),
         TEST (resync_is_answered_with_everything_again),
@@ -979,6 +1122,9 @@ int main (void)
         TEST (cause_that_is_not_known_is_unknown),
         TEST (answer_under_another_verb_is_none),
         TEST (transport_that_is_not_known_is_refused),
+        TEST (new_stream_has_no_position),
+        TEST (attach_that_is_not_answered_ends),
+        TEST (open_that_is_not_answered_ends),
         TEST (attach_waits_longer_than_the_broker),
         TEST (idle_client_pings_every_half_interval),
         TEST (pings_keep_to_the_interval_of_the_streams),
