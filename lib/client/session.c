@@ -123,6 +123,18 @@ static void say_hello (hws_session_t *self, hws_ms_t now)
     hws_session_ask (self, now, &self->hello, &control, HWS_HELLO_WAIT_MS);
 }
 
+/*  Says HELLO on a connection that stands, after a RESYNC. One that asks for it again and
+ *  again does not get it at full speed.  */
+static void greet_again (hws_session_t *self, hws_ms_t now)
+{
+    if (now < self->again_at) {
+        hws_heap_set (&self->timers, &self->retry.timer, self->again_at);
+        return;
+    }
+    self->again_at = hws_time_after (now, HWS_AGAIN_MS);
+    say_hello (self, now);
+}
+
 static void connect_now (hws_session_t *self, hws_ms_t now)
 {
     if (!advance (self, HWS_SESSION_EVENT_RETRY)) {
@@ -276,7 +288,7 @@ static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *contro
             hws_session_drop_outbox (self);
             hws_session_suspend (self, now, true);
             hws_heap_clear (&self->timers, &self->pulse.timer);
-            say_hello (self, now);
+            greet_again (self, now);
         }
         break;
     case HWS_VERB_GOAWAY:
@@ -340,7 +352,11 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
         hws_session_lost (self, now, "the broker did not answer", false);
         break;
     case HWS_ABOUT_RETRY:
-        connect_now (self, now);
+        if (self->state == HWS_SESSION_DOWN) {
+            connect_now (self, now);
+        } else if (self->state == HWS_SESSION_GREETING) {
+            greet_again (self, now);
+        }
         break;
     case HWS_ABOUT_PULSE:
         pulse (self, now);

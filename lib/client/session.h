@@ -30,6 +30,8 @@
 #define HWS_HELLO_WAIT_MS    5000 /* the greeting; then the connection is given up */
 #define HWS_WANT_RETRY_MS    500
 
+#define HWS_AGAIN_MS 200 /* between two times that the broker has everything said again */
+
 #define HWS_ATTACH_WAIT_MAX_MS 60000 /* of one ATTACH; then it is asked again */
 #define HWS_ATTACH_AGAIN_MS    500   /* before that, lest a broker that does not wait is flooded */
 
@@ -68,7 +70,7 @@ typedef enum {
     HWS_ABOUT_ATTACH, /* a sender */
     HWS_ABOUT_CANCEL, /* a sender: its own CANCEL */
     HWS_ABOUT_WANT,   /* a sender: WINDOW; a timer only */
-    HWS_ABOUT_RETRY,  /* the session: connect again; a timer only */
+    HWS_ABOUT_RETRY,  /* the session: connect, or say HELLO, again; a timer only */
     HWS_ABOUT_PULSE,  /* the session: ping and judge; a timer only */
     HWS_ABOUT_GIVE_UP /* the session: no broker for too long; a timer only */
 } hws_about_t;
@@ -103,6 +105,7 @@ struct hws_session_sender {
     uint64_t session_id;   /* names the stream to the broker */
     hws_ms_t asked_at;     /* ATTACH; or when the connection was lost since */
     hws_ms_t wait_until;   /* asked_at + wait_ms */
+    hws_ms_t again_at;     /* an unknown stream is attached again then at the earliest */
     uint64_t interval_ms;  /* the anchor's heartbeat interval; 0: not told yet */
     uint64_t want_said;    /* what the last WINDOW asked for */
     hws_reason_t cancel_reason;
@@ -121,6 +124,7 @@ struct hws_session_receiver {
     hws_link_t link;       /* in `receivers` */
     hws_link_t batch_link; /* in `touched`: the batch at hand brought it something */
     hws_ms_t asked_at;
+    hws_ms_t again_at; /* after a gap it is opened again then at the earliest */
     uint64_t interval_ms;
     bool is_cancelled; /* CANCEL is to be said, or was */
     hws_reason_t cancel_reason;
@@ -174,6 +178,7 @@ struct hws_session {
     hws_ms_t pinged_at;
     hws_ms_t pulse_at;   /* when the pulse should come, to know a late one */
     hws_ms_t backoff_ms; /* of the next retry */
+    hws_ms_t again_at;   /* a RESYNC is answered then at the earliest */
     hws_request_t hello;
     hws_request_t bye;
     hws_request_t retry;

@@ -49,6 +49,7 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
     receiver->session = self;
     receiver->options.open_id = ++self->last_open_id;
     receiver->asked_at = now;
+    receiver->again_at = now;
     receiver->interval_ms = 0;
     receiver->is_cancelled = false;
     receiver->link = receiver->batch_link = (hws_link_t){.next = NULL};
@@ -65,7 +66,9 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
     const bool is_up = self->state == HWS_SESSION_UP;
-    if (is_up && now < give_up_at (self, receiver)) {
+    if (is_up && !receiver->open.node.key.data) {
+        hws_session_reopen (self, now, receiver);
+    } else if (is_up && now < give_up_at (self, receiver)) {
         ask_open (self, now, receiver);
     } else if (receiver->rx.state == HWS_RX_OPENING) {
         if (is_up) {
@@ -117,11 +120,17 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
 
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
-    if (self->state == HWS_SESSION_UP && !receiver->open.node.key.data &&
-        receiver->rx.state != HWS_RX_CLOSED) {
-        self->stats.gaps++;
-        ask_open (self, now, receiver);
+    if (self->state != HWS_SESSION_UP || receiver->open.node.key.data ||
+        receiver->rx.state == HWS_RX_CLOSED) {
+        return;
     }
+    if (now < receiver->again_at) {
+        hws_heap_set (&self->timers, &receiver->open.timer, receiver->again_at);
+        return;
+    }
+    receiver->again_at = hws_time_after (now, HWS_AGAIN_MS);
+    self->stats.gaps++;
+    ask_open (self, now, receiver);
 }
 
 /*  ---- Closing ---- */

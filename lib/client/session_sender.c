@@ -89,6 +89,7 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     sender->asked_at = now;
     sender->wait_until =
         sender->wait_ms < HWS_NEVER ? hws_time_after (now, (hws_ms_t) sender->wait_ms) : HWS_NEVER;
+    sender->again_at = now;
     sender->interval_ms = 0;
     sender->want_said = 0;
     sender->link = sender->ready_link = sender->want_link = (hws_link_t){.next = NULL};
@@ -106,14 +107,28 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     }
 }
 
+/*  The broker does not know the stream. One that says so after each attach does not get the
+ *  next at full speed.  */
+static void attach_again (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (now < sender->again_at) {
+        hws_heap_set (&self->timers, &sender->attach.timer, sender->again_at);
+        return;
+    }
+    sender->again_at = hws_time_after (now, HWS_AGAIN_MS);
+    ask_attach (self, now, sender);
+}
+
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
     const bool is_up = self->state == HWS_SESSION_UP;
     if (is_up && sender->attach.node.key.data && now >= give_up_at (self, sender)) {
         snprintf (self->error, sizeof self->error, "the broker does not answer ATTACH");
         end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT), self->error);
-    } else if (is_up) {
+    } else if (is_up && (sender->attach.node.key.data || sender->tx.state == HWS_TX_ATTACHING)) {
         ask_attach (self, now, sender);
+    } else if (is_up) {
+        attach_again (self, now, sender);
     } else if (sender->tx.state == HWS_TX_ATTACHING) {
         end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT), self->error);
     }
@@ -333,7 +348,7 @@ void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
     if (sender->tx.state != HWS_TX_ENDED && self->state == HWS_SESSION_UP &&
         !sender->attach.node.key.data) {
         hws_tx_suspend (&sender->tx);
-        ask_attach (self, now, sender);
+        attach_again (self, now, sender);
     }
 }
 

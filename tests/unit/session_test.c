@@ -742,6 +742,81 @@ static void unknown_stream_kills_nothing (void **state)
     remove_anchor (&receiver);
 }
 
+/*  ---- A broker that is never content ---- */
+
+static uint64_t said_in_a_second (int client, const char *verb, const char *json)
+{
+    const uint64_t before = s_network.clients[client].said;
+    for (int i = 0; i < 1000; i++) {
+        hws_session_control (session (client), s_network.now, hws_bytes_of_text (verb),
+                             hws_bytes_of_text (json));
+        network_pass (&s_network, 1);
+    }
+    return s_network.clients[client].said - before;
+}
+
+static void resync_again_and_again_is_no_storm (void **state)
+{
+    (void) state;
+
+    const uint64_t said = said_in_a_second (OTHER, "RESYNC", "{\"epoch\":\"1\"}");
+
+    assert_in_range (said, 5, 6);
+    network_pass (&s_network, HWS_AGAIN_MS);
+    assert_int_equal (session (OTHER)->state, HWS_SESSION_UP);
+}
+
+static void unknown_stream_again_and_again_is_no_storm (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+
+    const uint64_t said = said_in_a_second (SENDER, "STREAM_CANCEL",
+                                            "{\"session_id\":\"1\",\"code\":\"unknown_stream\"}");
+
+    assert_in_range (said, 5, 6);
+    pass (&receiver, HWS_AGAIN_MS);
+    send_record (&sender, 64);
+    settle (&receiver);
+    assert_int_equal (receiver.records, 1);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void gap_again_and_again_is_no_storm (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    uint8_t message[HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE];
+    hws_batch_put (message, HWS_BATCH_DATA, 1);
+    hws_run_put (
+        message + HWS_BATCH_HEADER_SIZE,
+        &(hws_run_t){
+            .stream = only_stream (&receiver)->id, .first_seq = 100, .count = 2, .type = 200});
+
+    for (int i = 0; i < 1000; i++) {
+        hws_session_batch (session (RECEIVER), s_network.now, hws_bytes (message, sizeof message),
+                           NULL);
+        pass (&receiver, 1);
+    }
+
+    assert_in_range (session (RECEIVER)->stats.gaps, 5, 6);
+    pass (&receiver, HWS_AGAIN_MS);
+    send_record (&sender, 64);
+    settle (&receiver);
+    assert_int_equal (receiver.records, 1);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void cause_that_is_not_known_is_unknown (void **state)
 {
     (void) state;
@@ -1119,6 +1194,9 @@ int main (void)
         TEST (run_ahead_opens_the_anchor_again),
         TEST (run_of_a_newer_type_is_no_gap),
         TEST (unknown_stream_kills_nothing),
+        TEST (resync_again_and_again_is_no_storm),
+        TEST (unknown_stream_again_and_again_is_no_storm),
+        TEST (gap_again_and_again_is_no_storm),
         TEST (cause_that_is_not_known_is_unknown),
         TEST (answer_under_another_verb_is_none),
         TEST (transport_that_is_not_known_is_refused),
