@@ -200,8 +200,11 @@ int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, co
 
 /*  Cancels the anchor: every sender ends cancelled(receiver_closed) and is told;
  *  events not yet received are discarded, the endings still come, then CLOSED.
- *  Waits for the broker at most `timeout_ms`. `reason` may be null. Idempotent.
- *  Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
+ *  Waits for the broker's word at most `timeout_ms` (0: not at all, the events come
+ *  when they come). Without it, after the time or at once when there is no connection,
+ *  the anchor ends here with the same events; a broker that comes back is told while
+ *  the receiver is there. `reason` may be null. Idempotent. Returns 0, HWS_EWOULD_BLOCK, or, ended without
+ *  the broker's word, HWS_ETIMEOUT or HWS_EUNREACHABLE.  */
 int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t timeout_ms);
 
 /*  Closes without waiting for long (a second), if it is still open; frees; sets
@@ -264,8 +267,10 @@ int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms);
 int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms);
 
 /*  Ends the stream at once: cancelled(interrupted); what was not yet consumed may be
- *  lost. Waits for the broker's word at most `timeout_ms`. Returns 0, HWS_ETIMEOUT,
- *  HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
+ *  lost. Waits for the broker's word at most `timeout_ms`; without a connection there
+ *  is none and the stream ends here, HWS_EUNREACHABLE: the broker is told when it is back
+ *  while the sender is there, else the receiver sees dropped(transport). Returns 0,
+ *  HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
 int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
 
 /*  0 while the stream lives or after it detached cleanly, else how it ended

@@ -357,13 +357,12 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     while (!rc && receiver->core.rx.state != HWS_RX_CLOSED) {
         rc = wait_changed (receiver, &deadline);
     }
-    const bool is_closed = receiver->core.rx.state == HWS_RX_CLOSED;
-    const bool is_up = client->session.state == HWS_SESSION_UP;
-    hws_client_unlock (client, false);
-    if (is_closed) {
-        return 0;
+    if (rc == HWS_ETIMEOUT) {
+        hws_session_close_here (&receiver->core, rc);
     }
-    return is_up ? rc : HWS_EUNREACHABLE;
+    rc = rc ? rc : receiver->core.close_result;
+    hws_client_unlock (client, false);
+    return rc;
 }
 
 void hws_receiver_destroy (hws_receiver_t **receiver)

@@ -128,7 +128,7 @@ static void note_busy (hws_rx_t *self)
 
 void hws_rx_ask_ack (hws_rx_stream_t *stream)
 {
-    if (!hws_link_is_in_list (&stream->ack_link)) {
+    if (!stream->rx->is_cut && !hws_link_is_in_list (&stream->ack_link)) {
         hws_list_append (&stream->rx->acks, &stream->ack_link);
         note_busy (stream->rx);
     }
@@ -407,6 +407,11 @@ bool hws_rx_cancel (hws_rx_t *self)
 {
     self->is_cancelled |= advance (self, HWS_RX_EVENT_CANCEL);
     return self->state != HWS_RX_CLOSED;
+}
+
+void hws_rx_cut (hws_rx_t *self)
+{
+    self->is_cut = true;
 }
 
 int hws_rx_queue_closed (hws_rx_t *self)

@@ -107,6 +107,7 @@ struct hws_rx {
     hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
     int result;              /* of the open, when it was refused: HWS_E… */
     bool is_cancelled;       /* by the application */
+    bool is_cut;             /* it ended without the broker's word: nothing is acknowledged */
     bool is_closed_due;      /* CLOSED, with the endings before it, is still to be queued */
     uint16_t closed_cause;
     hws_reason_t closed_reason;
@@ -125,6 +126,10 @@ void hws_rx_opened (hws_rx_t *self, hws_handle_t handle, uint64_t record_bytes);
 /*  The application cancels the anchor; its reader is told by hws_rx_reader_discard. False
  *  when it is closed already.  */
 bool hws_rx_cancel (hws_rx_t *self);
+
+/*  The anchor, cancelled, is about to be closed without the broker's word: the broker, which
+ *  did not end the streams, is acknowledged nothing any more.  */
+void hws_rx_cut (hws_rx_t *self);
 
 /*  The anchor is gone: streams that have no ending yet get one with that cause, then comes
  *  CLOSED. Idempotent.  */

@@ -322,9 +322,9 @@ int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout
     hws_client_unlock (client, true);
     hws_client_lock (client);
     const int rc = wait_ended (sender, timeout_ms);
-    const bool is_unreachable = rc && client->session.state != HWS_SESSION_UP;
+    const bool is_ended_here = sender->core.is_ended_here;
     hws_client_unlock (client, false);
-    return is_unreachable ? HWS_EUNREACHABLE : rc;
+    return is_ended_here ? HWS_EUNREACHABLE : rc;
 }
 
 /*  ---- Asking ---- */

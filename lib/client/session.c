@@ -180,6 +180,9 @@ void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool 
                           hws_time_after (now, self->options.give_up_ms));
         }
     }
+    if (self->was_up) {
+        hws_session_forsake (self);
+    }
     const hws_ms_t wait_ms = is_next ? 0 : next_backoff (self);
     hws_heap_set (&self->timers, &self->retry.timer, now + wait_ms);
 }

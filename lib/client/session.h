@@ -108,6 +108,8 @@ struct hws_session_sender {
     hws_ms_t again_at;     /* an unknown stream is attached again then at the earliest */
     uint64_t interval_ms;  /* the anchor's heartbeat interval; 0: not told yet */
     uint64_t want_said;    /* what the last WINDOW asked for */
+    bool is_cancel_owed;   /* it ended here, cancelled; the broker is to be told when it is back */
+    bool is_ended_here;    /* likewise, told or not */
     hws_reason_t cancel_reason;
     hws_request_t attach;
     hws_request_t cancel;
@@ -126,7 +128,9 @@ struct hws_session_receiver {
     hws_ms_t asked_at;
     hws_ms_t again_at; /* after a gap it is opened again then at the earliest */
     uint64_t interval_ms;
-    bool is_cancelled; /* CANCEL is to be said, or was */
+    bool is_cancelled;  /* CANCEL is to be said, or was */
+    bool is_close_owed; /* and is not answered */
+    int close_result;   /* of a close that ended here, without the broker's word; else 0 */
     hws_reason_t cancel_reason;
     hws_request_t open;
     hws_request_t close;
@@ -253,9 +257,15 @@ void hws_session_leave (hws_session_t *self, hws_ms_t now);
  *  until hws_session_remove_receiver.  */
 void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
 
-/*  Cancels the anchor. Idempotent.  */
+/*  Cancels the anchor. Idempotent. Without a connection it ends at once: nobody would say
+ *  how.  */
 void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver,
                         const char *reason);
+
+/*  The application does not wait for the broker's word any more: the anchor that it has
+ *  cancelled ends here, every sender cancelled(receiver_closed). `result` is what it is
+ *  told.  */
+void hws_session_close_here (hws_session_receiver_t *receiver, int result);
 void hws_session_remove_receiver (hws_session_receiver_t *receiver);
 
 /*  ---- Senders ---- */
@@ -266,7 +276,7 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
  *  something to send that was not there before.  */
 bool hws_session_changed (hws_session_sender_t *sender);
 
-/*  Cancels the stream: interrupted. Idempotent.  */
+/*  Cancels the stream: interrupted. Idempotent. Without a connection it ends at once.  */
 void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                          const char *reason);
 

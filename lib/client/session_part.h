@@ -14,6 +14,12 @@
 /*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
 void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
 
+/*  Whether there was a connection and is none: nobody answers.  */
+static inline bool hws_session_is_away (const hws_session_t *self)
+{
+    return self->is_lost_since_up;
+}
+
 /*  ---- session_request.c ---- */
 
 void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
@@ -58,6 +64,7 @@ void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)
  *  that was refused.  */
 void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_forsake_sender (hws_session_sender_t *sender);
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason);
 void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason);
 
@@ -76,6 +83,10 @@ void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle);
 /*  Everything again on a new connection, and the other events that all streams share.  */
 void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up);
 void hws_session_resume (hws_session_t *self, hws_ms_t now);
+
+/*  The connection is lost: what waits for nothing but the broker's word on its cancel ends
+ *  here.  */
+void hws_session_forsake (hws_session_t *self);
 void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason);
 void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
 

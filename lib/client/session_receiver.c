@@ -13,6 +13,7 @@ static void finish (hws_session_receiver_t *receiver, uint16_t cause, const char
     hws_session_t *const self = receiver->session;
     hws_session_settle (self, &receiver->open);
     hws_session_settle (self, &receiver->close);
+    receiver->is_close_owed = false;
     hws_rx_closed (&receiver->rx, cause, reason);
     receiver->notify (receiver);
 }
@@ -51,7 +52,8 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
     receiver->asked_at = now;
     receiver->again_at = now;
     receiver->interval_ms = 0;
-    receiver->is_cancelled = false;
+    receiver->is_cancelled = receiver->is_close_owed = false;
+    receiver->close_result = 0;
     receiver->link = receiver->batch_link = (hws_link_t){.next = NULL};
     hws_request_init (&receiver->open, HWS_ABOUT_OPEN, receiver);
     hws_request_init (&receiver->close, HWS_ABOUT_CLOSE, receiver);
@@ -155,15 +157,34 @@ void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_
     snprintf (receiver->cancel_reason, sizeof receiver->cancel_reason, "%s", reason ? reason : "");
     if (state == HWS_RX_OPENING) {
         finish (receiver, HWS_CAUSE_RECEIVER_CLOSED, receiver->cancel_reason);
+        return;
+    }
+    receiver->is_close_owed = true;
+    if (hws_session_is_away (self)) {
+        hws_session_close_here (receiver, HWS_EUNREACHABLE);
     } else if (self->state == HWS_SESSION_UP) {
         say_close (self, now, receiver);
     }
     receiver->notify (receiver);
 }
 
+/*  A CANCEL that is said already may still be answered.  */
+void hws_session_close_here (hws_session_receiver_t *receiver, int result)
+{
+    if (receiver->rx.state != HWS_RX_CLOSING) {
+        return;
+    }
+    receiver->close_result = result;
+    hws_session_settle (receiver->session, &receiver->open);
+    hws_rx_cut (&receiver->rx);
+    hws_rx_closed (&receiver->rx, HWS_CAUSE_RECEIVER_CLOSED, receiver->cancel_reason);
+    receiver->notify (receiver);
+}
+
 void hws_session_close_answered (hws_session_receiver_t *receiver, const hws_control_t *control)
 {
     hws_session_settle (receiver->session, &receiver->close);
+    receiver->is_close_owed = false;
     if (control->form == HWS_FORM_ERR) {
         finish (receiver, HWS_CAUSE_RECEIVER_CLOSED, control->as.refusal.reason);
     }
@@ -241,12 +262,22 @@ void hws_session_resume (hws_session_t *self, hws_ms_t now)
     }
     for (hws_link_t *link = self->receivers.head; link; link = link->next) {
         hws_session_receiver_t *const receiver = receiver_of (link);
-        if (receiver->rx.state == HWS_RX_CLOSING) {
+        if (receiver->is_close_owed) {
             say_close (self, now, receiver);
         }
     }
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_resume_sender (self, now, hws_container_of (link, hws_session_sender_t, link));
+    }
+}
+
+void hws_session_forsake (hws_session_t *self)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_close_here (receiver_of (link), HWS_EUNREACHABLE);
+    }
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_forsake_sender (hws_container_of (link, hws_session_sender_t, link));
     }
 }
 
@@ -257,6 +288,7 @@ void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reaso
         if (receiver->rx.state != HWS_RX_OPENING && receiver->rx.state != HWS_RX_CLOSED) {
             finish (receiver, cause, reason);
         }
+        receiver->is_close_owed = false; /* whom it was owed is gone */
     }
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_end_sender (hws_container_of (link, hws_session_sender_t, link), cause, reason);

@@ -90,6 +90,7 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     sender->wait_until =
         sender->wait_ms < HWS_NEVER ? hws_time_after (now, (hws_ms_t) sender->wait_ms) : HWS_NEVER;
     sender->again_at = now;
+    sender->is_cancel_owed = sender->is_ended_here = false;
     sender->interval_ms = 0;
     sender->want_said = 0;
     sender->link = sender->ready_link = sender->want_link = (hws_link_t){.next = NULL};
@@ -299,6 +300,13 @@ void hws_session_want_due (hws_session_sender_t *sender)
     hws_session_changed (sender);
 }
 
+/*  Ends a stream that the application cancelled, without the broker's word.  */
+static void end_here (hws_session_sender_t *sender)
+{
+    sender->is_cancel_owed = sender->is_ended_here = true;
+    end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
+}
+
 void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                          const char *reason)
 {
@@ -309,6 +317,8 @@ void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     snprintf (sender->cancel_reason, sizeof sender->cancel_reason, "%s", reason ? reason : "");
     if (state == HWS_TX_ATTACHING) {
         end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
+    } else if (hws_session_is_away (self)) {
+        end_here (sender);
     } else if (self->state == HWS_SESSION_UP) {
         say_cancel (self, now, sender);
     }
@@ -318,6 +328,7 @@ void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t
 void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control)
 {
     hws_session_settle (sender->session, &sender->cancel);
+    sender->is_cancel_owed = false;
     const bool is_unsure = control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EENDED;
     if (is_unsure) {
         return; /* its ending is under way: STREAM_CANCEL, or the grant of a clean end */
@@ -394,11 +405,21 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
     }
     if (sender->tx.state != HWS_TX_ENDED) {
         ask_attach (self, now, sender);
+    } else if (sender->is_cancel_owed) {
+        say_cancel (self, now, sender);
+    }
+}
+
+void hws_session_forsake_sender (hws_session_sender_t *sender)
+{
+    if (sender->tx.state == HWS_TX_CANCELLING) {
+        end_here (sender);
     }
 }
 
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason)
 {
+    sender->is_cancel_owed = false; /* whom it was owed is gone */
     if (sender->tx.state == HWS_TX_CANCELLING) {
         end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
     } else if (sender->tx.state != HWS_TX_ATTACHING) {

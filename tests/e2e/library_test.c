@@ -579,6 +579,67 @@ static void endpoint_that_breaks_the_rules_is_invalid (void **state)
     }
 }
 
+static void wait_for_error (hws_client_t *client, const char *part)
+{
+    char text[256] = "";
+    const int64_t asked_at = process_now ();
+    while (!strstr (text, part) && process_now () < asked_at + LONG_MS) {
+        hws_client_error (client, text, sizeof text);
+    }
+    assert_non_null (strstr (text, part));
+}
+
+static void expect_closed_here (hws_receiver_t *receiver)
+{
+    hws_event_t event;
+    expect (receiver, HWS_EVENT_CANCELLED, &event);
+    assert_string_equal (event.cause, "receiver_closed");
+    expect (receiver, HWS_EVENT_CLOSED, &event);
+    assert_string_equal (event.cause, "receiver_closed");
+    assert_int_equal (hws_receiver_recv (receiver, &event, LONG_MS), HWS_ECLOSED);
+}
+
+static void cancel_and_close_end_at_once_without_a_broker (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    const char *cause;
+    pair_open (&pair, NULL);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    process_signal (fixture_broker (), SIGKILL);
+    process_expect_exit (fixture_broker (), 128 + SIGKILL);
+    wait_for_error (pair.clients[0], "lost the connection");
+    wait_for_error (pair.clients[1], "lost the connection");
+    const int64_t asked_at = process_now ();
+
+    assert_int_equal (hws_sender_cancel (pair.sender, "SIGINT", LONG_MS), HWS_EUNREACHABLE);
+    assert_int_equal (hws_receiver_close (pair.receiver, "done", LONG_MS), HWS_EUNREACHABLE);
+
+    assert_int_equal (hws_sender_reason (pair.sender, &cause, NULL), HWS_ECANCELLED);
+    assert_string_equal (cause, "interrupted");
+    expect_closed_here (pair.receiver);
+    assert_true (process_now () < asked_at + 2000);
+    pair_close (&pair);
+}
+
+static void close_whose_time_passes_ends_here (void **state)
+{
+    (void) state;
+    fixture_start_broker (NULL, "{}");
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    process_signal (fixture_broker (), SIGSTOP);
+
+    assert_int_equal (hws_receiver_close (pair.receiver, "done", 20), HWS_ETIMEOUT);
+
+    expect_closed_here (pair.receiver);
+    process_signal (fixture_broker (), SIGCONT);
+    pair_close (&pair);
+}
+
 static void what_could_not_be_made_is_null (void **state)
 {
     (void) state;
@@ -738,6 +799,8 @@ int main (void)
         BARE (absent_broker_is_unreachable),
         TCP (broker_that_comes_late_is_found_at_once),
         TCP (program_is_told_that_the_broker_went_and_came_back),
+        TCP (cancel_and_close_end_at_once_without_a_broker),
+        BARE (close_whose_time_passes_ends_here),
         TCP (what_could_not_be_made_is_null),
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),

@@ -356,13 +356,20 @@ static bool is_judged_by_one_end (const hws_tx_t *tx, const shown_t *shown)
     return false;
 }
 
+/*  Whether an end cancelled while the broker was away: it did not wait for the broker's word,
+ *  which may be another.  */
+static bool is_ended_alone (const sender_t *sender)
+{
+    return sender->core.is_ended_here || s_receivers[sender->receiver].core.close_result != 0;
+}
+
 /*  Both ends were there: what did each of them learn?  */
 static void check_agreement (const sender_t *sender, const shown_t *shown)
 {
     const hws_tx_t *const tx = &sender->core.tx;
     assert_true (shown->has_ended);
     assert_true (shown->records <= tx->records);
-    if (s_weather == ROUGH && is_judged_by_one_end (tx, shown)) {
+    if (is_ended_alone (sender) || (s_weather == ROUGH && is_judged_by_one_end (tx, shown))) {
         return;
     }
     if (tx->result == 0) {

@@ -742,6 +742,125 @@ static void unknown_stream_kills_nothing (void **state)
     remove_anchor (&receiver);
 }
 
+/*  ---- Cancel while the broker is away ---- */
+
+static void close_without_a_connection_ends_at_once (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t one, two;
+    open_anchor (&receiver, "a");
+    attach (&one, SENDER, "a");
+    attach (&two, OTHER, "a");
+    settle (&receiver);
+    s_network.clients[RECEIVER].is_refused = true;
+    network_cut (&s_network, RECEIVER);
+
+    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+    hws_rx_reader_discard (&receiver.reader);
+    read_all (&receiver);
+
+    assert_int_equal (receiver.endings, 2);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_CANCELLED);
+    assert_string_equal (receiver.last_cause, "receiver_closed");
+    assert_string_equal (receiver.last_reason, "done");
+    assert_int_equal (receiver.closed, 1);
+    assert_int_equal (receiver.core.close_result, HWS_EUNREACHABLE);
+    s_network.clients[RECEIVER].is_refused = false;
+    pass (&receiver, 6000);
+    assert_int_equal (hws_engine_counts (s_network.engine).anchors, 0);
+    assert_string_equal (one.tx.cause, "receiver_closed");
+    assert_int_equal (receiver.endings, 2);
+    hws_session_remove_sender (&one);
+    hws_session_remove_sender (&two);
+    remove_anchor (&receiver);
+}
+
+static void connection_lost_during_a_close_ends_it (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    s_network.clients[RECEIVER].is_silent = true;
+    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+    hws_rx_reader_discard (&receiver.reader);
+    settle (&receiver);
+    assert_int_equal (receiver.endings, 0);
+
+    s_network.clients[RECEIVER].is_silent = false;
+    network_cut (&s_network, RECEIVER);
+    read_all (&receiver);
+
+    assert_int_equal (receiver.endings, 1);
+    assert_int_equal (receiver.closed, 1);
+    pass (&receiver, 1000);
+    assert_int_equal (receiver.endings, 1);
+    assert_string_equal (sender.tx.cause, "receiver_closed");
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void close_that_waits_no_longer_ends_once (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+
+    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+    hws_session_close_here (&receiver.core, HWS_ETIMEOUT);
+    hws_rx_reader_discard (&receiver.reader);
+    read_all (&receiver);
+    assert_int_equal (receiver.closed, 1);
+    settle (&receiver); /* what the broker says comes later */
+
+    assert_int_equal (receiver.endings, 1);
+    assert_int_equal (receiver.closed, 1);
+    assert_int_equal (hws_engine_counts (s_network.engine).anchors, 0);
+    assert_string_equal (session (RECEIVER)->error, "");
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void cancel_without_a_connection_ends_at_once (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t early, late;
+    open_anchor (&receiver, "a");
+    attach (&early, SENDER, "a");
+    attach (&late, SENDER, "a");
+    settle (&receiver);
+    s_network.clients[SENDER].is_silent = true;
+    hws_session_cancel (session (SENDER), s_network.now, &early, "SIGINT");
+    settle (&receiver);
+    assert_int_equal (early.tx.state, HWS_TX_CANCELLING);
+    s_network.clients[SENDER].is_silent = false;
+    s_network.clients[SENDER].is_refused = true;
+
+    network_cut (&s_network, SENDER);
+    hws_session_cancel (session (SENDER), s_network.now, &late, "SIGINT");
+
+    assert_int_equal (early.tx.result, HWS_ECANCELLED);
+    assert_string_equal (early.tx.cause, "interrupted");
+    assert_true (early.is_ended_here);
+    assert_int_equal (late.tx.result, HWS_ECANCELLED);
+    assert_true (late.is_ended_here);
+    s_network.clients[SENDER].is_refused = false;
+    pass (&receiver, 1000);
+    assert_int_equal (receiver.endings, 2);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_CANCELLED);
+    assert_string_equal (receiver.last_cause, "interrupted");
+    hws_session_remove_sender (&early);
+    hws_session_remove_sender (&late);
+    remove_anchor (&receiver);
+}
+
 /*  ---- A broker that is never content ---- */
 
 static uint64_t said_in_a_second (int client, const char *verb, const char *json)
@@ -1194,6 +1313,10 @@ int main (void)
         TEST (run_ahead_opens_the_anchor_again),
         TEST (run_of_a_newer_type_is_no_gap),
         TEST (unknown_stream_kills_nothing),
+        TEST (close_without_a_connection_ends_at_once),
+        TEST (connection_lost_during_a_close_ends_it),
+        TEST (close_that_waits_no_longer_ends_once),
+        TEST (cancel_without_a_connection_ends_at_once),
         TEST (resync_again_and_again_is_no_storm),
         TEST (unknown_stream_again_and_again_is_no_storm),
         TEST (gap_again_and_again_is_no_storm),
