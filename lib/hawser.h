@@ -89,8 +89,9 @@ typedef struct hws_client hws_client_t;
 typedef struct {
     const char *endpoint; /* tcp://HOST:PORT or ipc://PATH; null: HWS_DEFAULT_ENDPOINT */
     const char *name;     /* of the program, for the broker's log; null: "hawser" */
-    int64_t connect_ms;   /* the first connection: an open or attach gives up with
-                             HWS_EUNREACHABLE after so long; HWS_FOREVER: keep trying */
+    int64_t connect_ms;   /* an open, or an attach beyond its wait_ms, gives up with
+                             HWS_EUNREACHABLE when there is no broker for so long, or one
+                             that does not answer; HWS_FOREVER: keep trying */
     int64_t give_up_ms;   /* a lost broker: streams end dropped(transport) after so long;
                              HWS_FOREVER: never */
 
@@ -165,6 +166,22 @@ typedef enum {
     HWS_EVENT_CLOSED        /* the anchor is gone; `cause`; the last event of a receiver */
 } hws_event_kind_t;
 
+/*  Causes, the stable words of DROPPED, CANCELLED, CLOSED and hws_sender_reason; a clean
+ *  ending has none:
+ *
+ *      heartbeat        silent for three of its intervals
+ *      transport        its connection did not come back in time
+ *      protocol         it broke the rules
+ *      lost             the broker was restarted, or knows nothing of it
+ *      abandoned        the receiver did not come back
+ *      receiver_closed  the receiver closed the anchor
+ *      requested        somebody asked for it
+ *      expired          no sender attached in time
+ *      superseded       another receiver took over
+ *      interrupted      the sender cancelled it itself
+ *      unknown          nobody remembers, or a newer broker's word
+ */
+
 typedef struct {
     hws_event_kind_t kind;
     uint64_t sender_id; /* 0 with CLOSED */
@@ -179,9 +196,10 @@ typedef struct {
 } hws_event_t;
 
 /*  Waits for the next event. What it points to lives until the next call on this
- *  receiver, which also counts the record as consumed (with automatic
- *  acknowledgement). Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EBUSY,
- *  HWS_ENO_MEMORY (call again), or HWS_ECLOSED after the CLOSED event.  */
+ *  receiver, which also counts it as consumed (with automatic acknowledgement; the
+ *  senders learn it within some 10 ms, whether or not another receive follows). Returns
+ *  0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EBUSY, HWS_ENO_MEMORY (call again), or
+ *  HWS_ECLOSED after the CLOSED event.  */
 int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t timeout_ms);
 
 /*  With manual acknowledgement: the events received so far are consumed. Returns 0
@@ -190,7 +208,9 @@ int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t tim
 int hws_receiver_ack (hws_receiver_t *receiver);
 
 /*  A descriptor that is readable while hws_receiver_recv would not wait. It belongs
- *  to the receiver; poll it, never read it.  */
+ *  to the receiver; poll it, never read it. After the poll call hws_receiver_recv with 0
+ *  until HWS_EWOULD_BLOCK: that last call is the one that consumes the last event, without
+ *  which its sender's detach goes on waiting. Negative: HWS_ESYSTEM.  */
 int hws_receiver_fd (hws_receiver_t *receiver);
 
 /*  Cancels one sender; its ending will be cancelled(requested) with the reason.
@@ -203,8 +223,8 @@ int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, co
  *  Waits for the broker's word at most `timeout_ms` (0: not at all, the events come
  *  when they come). Without it, after the time or at once when there is no connection,
  *  the anchor ends here with the same events; a broker that comes back is told while
- *  the receiver is there. `reason` may be null. Idempotent. Returns 0, HWS_EWOULD_BLOCK, or, ended without
- *  the broker's word, HWS_ETIMEOUT or HWS_EUNREACHABLE.  */
+ *  the receiver is there. `reason` may be null. Idempotent. Returns 0, HWS_EWOULD_BLOCK,
+ *  or, ended without the broker's word, HWS_ETIMEOUT or HWS_EUNREACHABLE.  */
 int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t timeout_ms);
 
 /*  Closes without waiting for long (a second), if it is still open; frees; sets
@@ -275,7 +295,8 @@ int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout
 
 /*  0 while the stream lives or after it detached cleanly, else how it ended
  *  (HWS_ECANCELLED, HWS_ETRANSPORT); does not wait. `cause` and `reason`, if not
- *  null, get the stable word and the sentence, which live as long as the sender.  */
+ *  null, get the stable word and the sentence, "" while there are none; they live as long
+ *  as the sender.  */
 int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **reason);
 
 /*  A descriptor that becomes readable when the stream has ended, whoever ended it.

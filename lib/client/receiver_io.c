@@ -23,11 +23,13 @@ struct hws_receiver {
     unsigned waiting;       /* threads that wait for that */
     atomic_int ready;       /* descriptor, readable while there are events; -1: nobody asked */
     atomic_bool is_closing; /* the program has cancelled the anchor */
+    bool is_taking;         /* the thread that receives waits; it has published everything */
 
     /* of the thread that receives */
     atomic_bool is_busy; /* there is one */
     hws_rx_reader_t reader;
     int64_t published_at; /* on the coarse clock */
+    bool is_flush_set;    /* the client's thread will publish what the program leaves */
 };
 
 static void notified (hws_session_receiver_t *core)
@@ -71,6 +73,22 @@ static bool enter (hws_receiver_t *self)
 static void leave (hws_receiver_t *self)
 {
     atomic_store_explicit (&self->is_busy, false, memory_order_release);
+}
+
+/*  The program may read for a moment and then compute for a minute: what it has consumed by
+ *  now is published in its place, on the client's thread and under the lock.  */
+static void flush_due (hws_session_receiver_t *core)
+{
+    hws_receiver_t *const self = hws_container_of (core, hws_receiver_t, core);
+    if (self->is_taking) {
+        self->is_flush_set = false;
+    } else if (try_enter (self)) {
+        self->is_flush_set = false;
+        hws_rx_reader_publish (&self->reader);
+        leave (self);
+    } else {
+        hws_session_flush_at (core, hws_clock_ms () + PUBLISH_MS);
+    }
 }
 
 /*  ---- Opening ---- */
@@ -141,6 +159,7 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
     }
     self->client = client;
     self->core.notify = notified;
+    self->core.flush = flush_due;
     self->manual_ack = options->manual_ack;
     atomic_init (&self->ready, -1);
     atomic_init (&self->is_closing, false);
@@ -194,7 +213,8 @@ static void publish (hws_receiver_t *self)
     hws_client_unlock (self->client, has_news);
 }
 
-/*  What is consumed is said in time, although there is more to read.  */
+/*  What is consumed is said in time, although there is more to read, and whether or not the
+ *  program reads it.  */
 static void publish_in_time (hws_receiver_t *self)
 {
     if (self->manual_ack || !self->reader.touched) {
@@ -204,6 +224,11 @@ static void publish_in_time (hws_receiver_t *self)
     if (self->reader.unpublished >= PUBLISH_BYTES || now - self->published_at >= PUBLISH_MS) {
         self->published_at = now;
         publish (self);
+    } else if (!self->is_flush_set) {
+        self->is_flush_set = true;
+        hws_client_lock (self->client);
+        hws_session_flush_at (&self->core, hws_clock_ms () + PUBLISH_MS);
+        hws_client_unlock (self->client, true);
     }
 }
 
@@ -230,7 +255,9 @@ static int take (hws_receiver_t *self, const hws_deadline_t *deadline)
                 has_news = false;
                 continue;
             }
+            self->is_taking = true;
             rc = wait_changed (self, deadline);
+            self->is_taking = false;
         }
     }
     if (hws_rx_has_events (rx)) {
@@ -305,6 +332,19 @@ int hws_receiver_ack (hws_receiver_t *receiver)
     return 0;
 }
 
+/*  Whether, under the lock, a receive may not have to wait. While another thread receives
+ *  nobody knows; it tells with its next one.  */
+static bool may_be_ready (hws_receiver_t *self)
+{
+    if (!try_enter (self)) {
+        return true;
+    }
+    const bool is_ready = hws_rx_has_events (&self->core.rx) || self->reader.is_closed ||
+                          hws_rx_reader_has_more (&self->reader);
+    leave (self);
+    return is_ready;
+}
+
 int hws_receiver_fd (hws_receiver_t *receiver)
 {
     if (!hws_client_is_ours (receiver->client)) {
@@ -315,8 +355,8 @@ int hws_receiver_fd (hws_receiver_t *receiver)
     if (descriptor < 0) {
         descriptor = hws_wake_new ();
         atomic_store (&receiver->ready, descriptor);
-        if (descriptor >= 0) {
-            hws_wake_set (descriptor); /* the next receive tells what is true */
+        if (descriptor >= 0 && may_be_ready (receiver)) {
+            hws_wake_set (descriptor);
         }
     }
     hws_client_unlock (receiver->client, false);

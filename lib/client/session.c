@@ -268,6 +268,7 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
     case HWS_ABOUT_WANT:
     case HWS_ABOUT_RETRY:
     case HWS_ABOUT_PULSE:
+    case HWS_ABOUT_FLUSH:
     case HWS_ABOUT_GIVE_UP:
         break;
     }
@@ -364,6 +365,11 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
     case HWS_ABOUT_PULSE:
         pulse (self, now);
         break;
+    case HWS_ABOUT_FLUSH: {
+        hws_session_receiver_t *const receiver = request->owner;
+        receiver->flush (receiver);
+        break;
+    }
     case HWS_ABOUT_GIVE_UP:
         hws_session_end_all (self, HWS_CAUSE_TRANSPORT, self->error);
         break;

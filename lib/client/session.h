@@ -72,6 +72,7 @@ typedef enum {
     HWS_ABOUT_WANT,   /* a sender: WINDOW; a timer only */
     HWS_ABOUT_RETRY,  /* the session: connect, or say HELLO, again; a timer only */
     HWS_ABOUT_PULSE,  /* the session: ping and judge; a timer only */
+    HWS_ABOUT_FLUSH,  /* a receiver: what its reader consumed is said; a timer only */
     HWS_ABOUT_GIVE_UP /* the session: no broker for too long; a timer only */
 } hws_about_t;
 
@@ -119,7 +120,8 @@ struct hws_session_sender {
 /*  One receiver; likewise.  */
 struct hws_session_receiver {
     void (*notify) (hws_session_receiver_t *self);
-    hws_open_t options; /* all but open_id */
+    void (*flush) (hws_session_receiver_t *self); /* the time of hws_session_flush_at has come */
+    hws_open_t options;                           /* all but open_id */
 
     hws_rx_t rx;
     hws_session_t *session;
@@ -134,6 +136,7 @@ struct hws_session_receiver {
     hws_reason_t cancel_reason;
     hws_request_t open;
     hws_request_t close;
+    hws_request_t flush_timer;
 };
 
 typedef struct {
@@ -256,6 +259,9 @@ void hws_session_leave (hws_session_t *self, hws_ms_t now);
 /*  Asks for the anchor; notify tells when rx is OPEN or CLOSED. The object may not move
  *  until hws_session_remove_receiver.  */
 void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  Has the receiver's `flush` called at `at`.  */
+void hws_session_flush_at (hws_session_receiver_t *receiver, hws_ms_t at);
 
 /*  Cancels the anchor. Idempotent. Without a connection it ends at once: nobody would say
  *  how.  */

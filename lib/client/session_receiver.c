@@ -57,6 +57,7 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
     receiver->link = receiver->batch_link = (hws_link_t){.next = NULL};
     hws_request_init (&receiver->open, HWS_ABOUT_OPEN, receiver);
     hws_request_init (&receiver->close, HWS_ABOUT_CLOSE, receiver);
+    hws_request_init (&receiver->flush_timer, HWS_ABOUT_FLUSH, receiver);
     hws_list_append (&self->receivers, &receiver->link);
     if (self->state == HWS_SESSION_UP) {
         ask_open (self, now, receiver);
@@ -133,6 +134,11 @@ void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver
     receiver->again_at = hws_time_after (now, HWS_AGAIN_MS);
     self->stats.gaps++;
     ask_open (self, now, receiver);
+}
+
+void hws_session_flush_at (hws_session_receiver_t *receiver, hws_ms_t at)
+{
+    hws_heap_set (&receiver->session->timers, &receiver->flush_timer.timer, at);
 }
 
 /*  ---- Closing ---- */
@@ -223,6 +229,7 @@ void hws_session_remove_receiver (hws_session_receiver_t *receiver)
 {
     hws_session_settle (receiver->session, &receiver->open);
     hws_session_settle (receiver->session, &receiver->close);
+    hws_session_settle (receiver->session, &receiver->flush_timer);
     hws_list_remove (&receiver->batch_link);
     hws_list_remove (&receiver->link);
     hws_rx_fini (&receiver->rx);

@@ -424,6 +424,52 @@ static void descriptor_is_readable_while_there_are_events (void **state)
     pair_close (&pair);
 }
 
+static void new_descriptor_tells_what_is_true (void **state)
+{
+    (void) state;
+    hws_client_t *client = connect_client ();
+    hws_receiver_t *quiet = NULL, *closed = NULL;
+    assert_int_equal (hws_receiver_open (&quiet, client, NULL, NULL), 0);
+    assert_int_equal (hws_receiver_open (&closed, client, NULL, NULL), 0);
+    assert_int_equal (hws_receiver_close (closed, NULL, LONG_MS), 0);
+
+    assert_false (is_readable (hws_receiver_fd (quiet), 0));
+    assert_true (is_readable (hws_receiver_fd (closed), 0));
+
+    hws_receiver_destroy (&quiet);
+    hws_receiver_destroy (&closed);
+    hws_client_destroy (&client);
+}
+
+/*  All records are there when the first is read, so no receive waits.  */
+static void consumed_records_are_said_though_no_receive_follows (void **state)
+{
+    (void) state;
+    enum { RECORDS = 40 };
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    for (int i = 0; i < RECORDS; i++) {
+        assert_int_equal (hws_sender_send (pair.sender, "x", 1, LONG_MS), 0);
+    }
+    assert_int_equal (hws_sender_flush (pair.sender, 50), HWS_ETIMEOUT);
+
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    for (int i = 0; i < RECORDS; i++) {
+        expect (pair.receiver, HWS_EVENT_RECORD, &event);
+    }
+
+    uint64_t records = 0;
+    const int64_t read_at = process_now ();
+    while (records < RECORDS - 1 && process_now () < read_at + LONG_MS / 4) {
+        hws_sender_progress (pair.sender, &records, NULL);
+    }
+    assert_int_equal (records, RECORDS - 1); /* the last is still in hand */
+    assert_int_equal (hws_receiver_recv (pair.receiver, &event, 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_flush (pair.sender, LONG_MS), 0);
+    pair_close (&pair);
+}
+
 static void sender_learns_its_end_through_a_descriptor (void **state)
 {
     (void) state;
@@ -794,6 +840,8 @@ int main (void)
         TCP (second_receive_at_a_time_is_busy),
         TCP (senders_own_cancel_tells_both_ends),
         TCP (descriptor_is_readable_while_there_are_events),
+        TCP (new_descriptor_tells_what_is_true),
+        TCP (consumed_records_are_said_though_no_receive_follows),
         TCP (sender_learns_its_end_through_a_descriptor),
         TCP (refusals_have_their_code_and_a_sentence),
         BARE (absent_broker_is_unreachable),
