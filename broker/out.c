@@ -10,6 +10,12 @@
 #define GRANTS_PER_MESSAGE 256
 #define BATCH_ROOM_FIRST   2048 /* bytes of an open batch that has just begun */
 
+/*  What may wait for a full connection: twice the buffers of its anchors (headers, and
+ *  the other runs of messages that are kept whole), what is said of each seat, and some
+ *  more for anchors that have just ended.  */
+#define QUEUED_PER_SEAT 4096
+#define QUEUED_BEYOND   UINT64_C (1048576)
+
 void hws_out_init (hws_out_t *self)
 {
     *self = (hws_out_t){.retry.kind = HWS_DEADLINE_FULL};
@@ -28,11 +34,28 @@ static void outgoing_free (hws_engine_t *engine, hws_outgoing_t *outgoing)
     }
 }
 
+static uint64_t weight (const hws_outgoing_t *outgoing)
+{
+    return sizeof *outgoing + outgoing->effect.size;
+}
+
+/*  Takes the first message out of the queue, or null.  */
+static hws_outgoing_t *take_first (hws_out_t *self)
+{
+    hws_link_t *const link = hws_list_pop (&self->queue);
+    if (link == NULL) {
+        return NULL;
+    }
+    hws_outgoing_t *const outgoing = hws_container_of (link, hws_outgoing_t, link);
+    self->queued_bytes -= weight (outgoing);
+    return outgoing;
+}
+
 void hws_out_clear (hws_engine_t *engine, hws_out_t *self)
 {
-    hws_link_t *link;
-    while ((link = hws_list_pop (&self->queue))) {
-        outgoing_free (engine, hws_container_of (link, hws_outgoing_t, link));
+    hws_outgoing_t *outgoing;
+    while ((outgoing = take_first (self))) {
+        outgoing_free (engine, outgoing);
     }
     while (hws_list_pop (&self->grants)) {
     }
@@ -57,6 +80,7 @@ static void make_ready (hws_engine_t *engine, hws_out_t *self)
 static void push (hws_engine_t *engine, hws_out_t *self, hws_outgoing_t *outgoing)
 {
     hws_list_append (&self->queue, &outgoing->link);
+    self->queued_bytes += weight (outgoing);
     make_ready (engine, self);
 }
 
@@ -269,9 +293,8 @@ bool hws_out_pop (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effect)
     if (!self->is_probing) {
         queue_resync (engine, self);
     }
-    hws_link_t *const link = hws_list_pop (&self->queue);
-    hws_outgoing_t *const outgoing =
-        link ? hws_container_of (link, hws_outgoing_t, link) : write_grants (self);
+    hws_outgoing_t *const first = take_first (self);
+    hws_outgoing_t *const outgoing = first ? first : write_grants (self);
     if (outgoing == NULL) {
         self->is_probing = false; /* nothing is left to probe with */
         return false;
@@ -305,8 +328,20 @@ void hws_out_refused (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effe
     }
     outgoing->effect = *effect;
     hws_list_prepend (&self->queue, &outgoing->link);
+    self->queued_bytes += weight (outgoing);
     effect->data = NULL;
     effect->payload = NULL;
+}
+
+/*  A search, but one in RETRY_MS.  */
+static uint64_t most_queued_bytes (const hws_peer_t *peer)
+{
+    uint64_t most = QUEUED_BEYOND;
+    for (const hws_link_t *link = peer->anchors.head; link; link = link->next) {
+        const hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_owner);
+        most += 2 * anchor->buffer_bytes + QUEUED_PER_SEAT * anchor->seats.count;
+    }
+    return most;
 }
 
 bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer)
@@ -314,7 +349,7 @@ bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer)
     hws_out_t *const self = &peer->out;
     const hws_ms_t patience =
         FULL_INTERVALS * (hws_ms_t) engine->options.anchors.heartbeat_interval_ms;
-    if (engine->now - self->full_at >= patience) {
+    if (engine->now - self->full_at >= patience || self->queued_bytes > most_queued_bytes (peer)) {
         return false;
     }
     self->is_full = false;

@@ -4,9 +4,11 @@
  *  collected in the open batch, which becomes a message when it is full, before a
  *  message is forwarded whole, and when the turn's work is done. Grants are kept
  *  as state, one per seat, and written when the queue is empty. While the
- *  connection is full, batches wait here (the windows bound them), grants stay
- *  state, and control messages are not sent: the client is told to resynchronise
- *  once it reads again (docs/protocol.md, "Full connections").
+ *  connection is full, batches wait here, grants stay state, and control messages are
+ *  not sent: the client is told to resynchronise once it reads again (docs/protocol.md,
+ *  "Full connections"). The windows bound what waits, as long as the receiver does not
+ *  acknowledge what it has not read or open again and again; so there is a bound of its
+ *  own, beyond which the connection counts as gone.
  */
 #ifndef HWS_OUT_H
 #define HWS_OUT_H
@@ -27,17 +29,18 @@ typedef struct {
 } hws_outgoing_t;
 
 typedef struct {
-    hws_list_t queue;   /* of hws_outgoing_t */
-    hws_list_t grants;  /* of seats, through hws_seat_t.in_grants */
-    hws_link_t ready;   /* in the engine's list of clients with something to send */
-    hws_link_t opened;  /* in the engine's list of clients with an open batch */
-    uint8_t *batch;     /* the open batch, or null */
-    size_t batch_size;  /* bytes written to it */
-    size_t batch_room;  /* bytes it can hold */
-    uint16_t run_count; /* runs in it */
-    bool is_full;       /* the connection refused a message; `retry` is armed */
-    bool is_probing;    /* tried again, and not yet known to have worked */
-    bool is_probe_sent; /* a message was popped since */
+    hws_list_t queue;      /* of hws_outgoing_t */
+    uint64_t queued_bytes; /* of the queue, objects included */
+    hws_list_t grants;     /* of seats, through hws_seat_t.in_grants */
+    hws_link_t ready;      /* in the engine's list of clients with something to send */
+    hws_link_t opened;     /* in the engine's list of clients with an open batch */
+    uint8_t *batch;        /* the open batch, or null */
+    size_t batch_size;     /* bytes written to it */
+    size_t batch_room;     /* bytes it can hold */
+    uint16_t run_count;    /* runs in it */
+    bool is_full;          /* the connection refused a message; `retry` is armed */
+    bool is_probing;       /* tried again, and not yet known to have worked */
+    bool is_probe_sent;    /* a message was popped since */
     bool missed_control;
     hws_ms_t full_at; /* since when it is full, while is_full or is_probing */
     hws_deadline_t retry;
@@ -82,7 +85,7 @@ bool hws_out_pop (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effect);
 void hws_out_refused (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effect);
 
 /*  The retry deadline has come. Returns false when the connection has been full for
- *  so long that it counts as gone.  */
+ *  so long, or so much waits for it, that it counts as gone.  */
 bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer);
 
 #endif

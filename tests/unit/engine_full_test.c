@@ -300,6 +300,51 @@ static void window_bounds_what_waits_for_a_full_receiver (void **state)
     assert_int_equal (hws_engine_stats (s_world.engine)->credit_violations, 1);
 }
 
+/*  What waits for the receiver, as large messages.  */
+static uint64_t waiting_bytes (void)
+{
+    return 9000 * (s_world.tokens_made - s_world.tokens_back);
+}
+
+/*  Both in less time than a connection may be full.  */
+enum { GREEDY_ROUNDS = 500, GREEDY_ROUND_MS = 5, GREEDY_BYTES_MAX = 2 * 1048576 };
+
+static void who_acknowledges_without_reading_is_gone (void **state)
+{
+    (void) state;
+    s_receiver->is_full = true;
+
+    for (int i = 0; i < GREEDY_ROUNDS; i++) {
+        stream_send (&s_stream, 1, 9000);
+        anchor_ack (s_receiver, s_stream.routing, s_stream.next_seq, s_stream.next_bytes, false);
+        world_advance (&s_world, GREEDY_ROUND_MS);
+        assert_true (waiting_bytes () <= GREEDY_BYTES_MAX);
+    }
+    s_receiver->is_full = false;
+
+    client_ping (s_receiver);
+    client_take (s_receiver, HWS_VERB_RESYNC);
+}
+
+static void who_opens_again_and_again_without_reading_is_gone (void **state)
+{
+    (void) state;
+    s_receiver->is_full = true;
+
+    for (int i = 0; i < GREEDY_ROUNDS; i++) {
+        hws_control_t open = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = 1}};
+        client_ask (s_receiver, &open);
+        s_stream.next_seq = 0; /* rewound */
+        stream_send (&s_stream, 1, 9000);
+        world_advance (&s_world, GREEDY_ROUND_MS);
+        assert_true (waiting_bytes () <= GREEDY_BYTES_MAX);
+    }
+    s_receiver->is_full = false;
+
+    client_ping (s_receiver);
+    client_take (s_receiver, HWS_VERB_RESYNC);
+}
+
 #undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown (name, begin_attached, end)
 
@@ -321,6 +366,8 @@ int main (void)
         TEST (flood_of_requests_from_one_who_does_not_read_is_not_kept),
         TEST (consumed_endings_for_one_who_does_not_read_are_not_kept),
         TEST (window_bounds_what_waits_for_a_full_receiver),
+        TEST (who_acknowledges_without_reading_is_gone),
+        TEST (who_opens_again_and_again_without_reading_is_gone),
     };
     return cmocka_run_group_tests_name ("engine full connections", tests, NULL, NULL);
 }
