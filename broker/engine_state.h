@@ -50,8 +50,12 @@ struct hws_engine {
  *  itself).  */
 void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_control_t *message,
                    const char *network_address);
+
+/*  Refuses the HELLO of an address that has no peer; a peer's refusal goes through its queue,
+ *  which is bounded.  */
 void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_control_t *request,
                        int code, const char *reason);
+
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 

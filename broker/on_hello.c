@@ -51,11 +51,16 @@ void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_co
                    const char *network_address)
 {
     const hws_hello_t *const hello = &message->as.hello;
+    hws_peer_t *peer = hws_peer_at (engine, from);
     if (hello->protocol != HWS_PROTOCOL_VERSION) {
-        hws_hello_refuse (engine, from, message, HWS_EPROTOCOL, "this broker speaks protocol 1");
+        const char *const reason = "this broker speaks protocol 1";
+        if (peer) {
+            hws_engine_refuse (engine, peer, message, HWS_EPROTOCOL, "%s", reason);
+        } else {
+            hws_hello_refuse (engine, from, message, HWS_EPROTOCOL, reason);
+        }
         return;
     }
-    hws_peer_t *peer = hws_peer_at (engine, from);
     if (peer && memcmp (&peer->client_id, &hello->client_id, sizeof hello->client_id) != 0) {
         hws_engine_fault (engine, peer, HWS_EPROTOCOL,
                           "this connection said HELLO for another client");

@@ -262,6 +262,20 @@ static void flood_of_requests_from_one_who_does_not_read_is_not_kept (void **sta
     assert_true (queued (s_sender) <= 2);
 }
 
+static void flood_of_refused_welcomes_is_not_kept (void **state)
+{
+    (void) state;
+    s_sender->is_full = true;
+
+    for (int i = 0; i < 200; i++) {
+        hws_control_t hello = {.verb = HWS_VERB_HELLO,
+                               .as.hello = {.client_id = s_sender->id, .protocol = 2}};
+        client_ask (s_sender, &hello);
+    }
+
+    assert_true (queued (s_sender) <= 2);
+}
+
 static void consumed_endings_for_one_who_does_not_read_are_not_kept (void **state)
 {
     (void) state;
@@ -364,6 +378,7 @@ int main (void)
         TEST (gone_for_being_full_is_told_to_resynchronise_when_it_speaks),
         TEST (patience_begins_anew_after_success),
         TEST (flood_of_requests_from_one_who_does_not_read_is_not_kept),
+        TEST (flood_of_refused_welcomes_is_not_kept),
         TEST (consumed_endings_for_one_who_does_not_read_are_not_kept),
         TEST (window_bounds_what_waits_for_a_full_receiver),
         TEST (who_acknowledges_without_reading_is_gone),
