@@ -46,6 +46,8 @@ static void cancel_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_con
     if (peer == anchor->owner) {
         answer_ok (engine, peer, message);
         hws_anchor_close (engine, anchor, HWS_CAUSE_RECEIVER_CLOSED, reason);
+    } else if (anchor->state == HWS_ANCHOR_CLOSING) {
+        answer_ok (engine, peer, message); /* asked again, or somebody was faster */
     } else if (is_attached_to (peer, anchor)) {
         hws_anchor_cancel (engine, anchor, HWS_CAUSE_REQUESTED, reason);
         answer_ok (engine, peer, message);

@@ -89,6 +89,21 @@ static void cancel_from_a_sender_by_handle (void **state)
     assert_int_equal (hws_engine_counts (s_world.engine).anchors, 0);
 }
 
+static void cancel_of_an_anchor_that_is_closing_is_answered_ok (void **state)
+{
+    (void) state;
+    anchor_cancel (s_sender, s_handle, 0, "no more");
+    client_forget (s_sender);
+    client_forget (s_receiver);
+
+    anchor_cancel (s_sender, s_handle, 0, "no more");
+    anchor_cancel (s_other, s_handle, 0, "");
+
+    client_take_ok (s_sender, HWS_VERB_CANCEL);
+    client_take_ok (s_other, HWS_VERB_CANCEL);
+    client_expect_silence (s_receiver);
+}
+
 static void cancel_from_a_stranger_is_denied (void **state)
 {
     (void) state;
@@ -319,6 +334,7 @@ int main (void)
         TEST (cancel_is_answered_then_endings_then_closed),
         TEST (cancel_is_idempotent),
         TEST (cancel_from_a_sender_by_handle),
+        TEST (cancel_of_an_anchor_that_is_closing_is_answered_ok),
         TEST (cancel_from_a_stranger_is_denied),
         TEST (ended_sender_may_not_cancel_the_anchor),
         TEST (cancel_one_sender),
