@@ -111,7 +111,10 @@ hws_tombstone_t *hws_tombstone_of_sender (const hws_engine_t *engine, hws_handle
     const hws_sender_key_t key = {.handle_lo = handle.lo, .sender_id = sender_id};
     hws_map_node_t *const node =
         hws_map_find (&engine->tombstones_by_sender, hws_bytes (&key, sizeof key));
-    return node ? hws_container_of (node, hws_tombstone_t, by_sender) : NULL;
+    if (node == NULL || handle.hi != engine->options.broker_id) {
+        return NULL;
+    }
+    return hws_container_of (node, hws_tombstone_t, by_sender);
 }
 
 hws_tombstone_t *hws_tombstone_of_handle (const hws_engine_t *engine, hws_handle_t handle)

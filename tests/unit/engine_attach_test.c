@@ -249,6 +249,25 @@ static void handle_of_another_broker_is_wrong_broker (void **state)
     assert_int_equal (hws_engine_counts (s_world.engine).anchors, 1);
 }
 
+static void ended_sender_of_another_brokers_anchor_is_not_known_here (void **state)
+{
+    (void) state;
+    stream_t stream = stream_attach (s_sender, 1, s_handle);
+    stream_end (&stream);
+    client_forget (s_receiver);
+    anchor_ack (s_receiver, stream.routing, 1, HWS_ENDING_HEADER_SIZE, true);
+    hws_handle_t foreign = s_handle;
+    foreign.hi++;
+    hws_control_t detach = {.verb = HWS_VERB_DETACH,
+                            .as.detach = {.handle = foreign, .sender_id = 1}};
+
+    client_ask (s_sender, &detach);
+    anchor_cancel (s_sender, foreign, 1, "");
+
+    client_take_refusal (s_sender, HWS_VERB_DETACH, HWS_EWRONG_BROKER);
+    client_take_refusal (s_sender, HWS_VERB_CANCEL, HWS_EWRONG_BROKER);
+}
+
 static void handle_of_an_earlier_epoch_is_closed (void **state)
 {
     (void) state;
@@ -609,6 +628,7 @@ int main (void)
         TEST (attach_to_unknown_anchor_is_not_found),
         TEST (attach_spsc_handle_to_mpsc_is_wrong_kind),
         TEST (handle_of_another_broker_is_wrong_broker),
+        TEST (ended_sender_of_another_brokers_anchor_is_not_known_here),
         TEST (handle_of_an_earlier_epoch_is_closed),
         TEST (closed_anchor_stays_closed_also_when_forgotten),
         TEST (max_senders_refuses_the_next),
