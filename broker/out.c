@@ -217,10 +217,12 @@ void hws_out_forward (hws_engine_t *engine, hws_peer_t *peer, hws_outgoing_t *ou
 
 void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat)
 {
-    if (seat->peer->state == HWS_PEER_AWAY || hws_link_is_in_list (&seat->in_grants)) {
+    if (seat->peer->state == HWS_PEER_AWAY) {
         return;
     }
-    hws_list_append (&seat->peer->out.grants, &seat->in_grants);
+    if (!hws_link_is_in_list (&seat->in_grants)) {
+        hws_list_append (&seat->peer->out.grants, &seat->in_grants);
+    }
     make_ready (engine, &seat->peer->out);
 }
 

@@ -287,6 +287,30 @@ static size_t fail_the_nth (size_t n)
     return s_failures;
 }
 
+static void begin_attached (stream_t *stream)
+{
+    s_world.is_poor = true;
+    s_receiver = client_connect (&s_world);
+    s_sender = client_connect (&s_world);
+    *stream = stream_attach (s_sender, 1, anchor_open (s_receiver, 1, "", NULL));
+    stream_send (stream, 2, 8);
+}
+
+static void grant_that_could_not_be_made_comes_with_the_next_acknowledgement (void **state)
+{
+    (void) state;
+    stream_t stream;
+    begin_attached (&stream);
+    s_countdown = 1;
+    anchor_ack (s_receiver, stream.routing, 1, 12, false);
+    assert_int_equal (s_countdown, 0);
+    client_expect_silence (s_sender);
+
+    anchor_ack (s_receiver, stream.routing, 2, 24, false);
+
+    assert_int_equal (client_take_grant (s_sender)->acked_seq, 2);
+}
+
 static void every_allocation_fails_once (void **state)
 {
     (void) state;
@@ -334,6 +358,7 @@ int main (void)
 {
     cJSON_InitHooks (&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = free});
     const struct CMUnitTest tests[] = {
+        TEST (grant_that_could_not_be_made_comes_with_the_next_acknowledgement),
         TEST (every_allocation_fails_once),
         TEST (memory_is_gone_for_good_from_every_allocation_on),
         TEST (new_engine_without_memory_is_refused),
