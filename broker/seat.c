@@ -323,6 +323,8 @@ void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
 
 void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
 {
+    hws_anchor_t *const anchor = self->anchor;
+    const bool had_room = hws_anchor_next_window (anchor) > 0;
     if (seq > self->acked_seq) {
         self->acked_seq = seq;
         self->acked_bytes = bytes;
@@ -345,7 +347,10 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
         extend_limits (self);
         hws_out_grant (engine, self);
     }
-    hws_anchor_serve (engine, self->anchor);
+    hws_anchor_serve (engine, anchor);
+    if (!had_room && hws_anchor_next_window (anchor) > 0) {
+        hws_waiting_retry (engine, anchor);
+    }
 }
 
 /*  ---- Deadlines ----------------------------------------------------------------- */

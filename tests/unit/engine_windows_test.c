@@ -368,6 +368,34 @@ static void unread_endings_leave_no_room_for_new_windows (void **state)
     assert_in_range (reserved (handle), 8192 - 1024, 8192);
 }
 
+static void waiting_attach_is_seated_when_acknowledgements_make_room (void **state)
+{
+    (void) state;
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 8192}};
+    const hws_handle_t handle = anchor_open (s_receiver, 2, "", &open);
+    stream_t first = stream_attach (s_sender, 1, handle);
+    fill (&first, first.limit_bytes);
+    stream_t large = stream_attach (s_sender, 2, handle);
+    want (&large, 4096);
+    stream_t last = first;
+    for (uint64_t i = 3; reserved (handle) <= 8192 - 1024; i++) {
+        stream_end (&last);
+        last = stream_attach (s_sender, i, handle);
+        fill (&last, last.limit_bytes);
+    }
+    stream_end (&last);
+    client_forget (s_sender);
+    hws_control_t attach = {
+        .verb = HWS_VERB_ATTACH,
+        .as.attach = {.has_handle = true, .handle = handle, .session_id = 99, .wait_ms = 30000}};
+    client_ask (s_sender, &attach);
+    client_expect_silence (s_sender);
+
+    anchor_ack (s_receiver, first.routing, 1, first.limit_bytes, false);
+
+    client_take_ok (s_sender, HWS_VERB_ATTACH);
+}
+
 static void liar_that_cuts_its_records_anew_hurts_no_receiver (void **state)
 {
     (void) state;
@@ -429,6 +457,7 @@ int main (void)
         TEST (endings_count_in_no_budget),
         TEST (exiting_sender_holds_what_is_not_acknowledged),
         TEST (unread_endings_leave_no_room_for_new_windows),
+        TEST (waiting_attach_is_seated_when_acknowledgements_make_room),
         TEST (liar_that_cuts_its_records_anew_hurts_no_receiver),
         TEST (everything_is_free_at_the_end),
     };
