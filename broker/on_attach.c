@@ -195,7 +195,9 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
         if (code == 0) {
             return;
         }
-        snprintf (reason, sizeof reason, "the broker has all the waiting attaches it takes");
+        snprintf (reason, sizeof reason, "%s",
+                  code == HWS_ELIMIT ? "the broker has all the waiting attaches it takes"
+                                     : "the broker is out of memory");
     }
     if (code != 0) {
         hws_engine_refuse (engine, peer, message, code, "%s", reason);
