@@ -246,28 +246,29 @@ static int check_listen (hws_conf_t *conf, const hws_broker_settings_t *settings
     return 0;
 }
 
-/*  A rule that one number may not be above another (or the half of it).  */
+/*  A rule that one number may not be above another (or its half or quarter).  */
 typedef struct {
     const char *lower;
     uint64_t lower_value;
     const char *upper;
     uint64_t upper_value;
-    bool is_half; /* only half of the upper one counts */
+    enum { WHOLE = 1, HALF = 2, QUARTER = 4 } part; /* that counts of the upper one */
 } order_t;
 
 static int check_order (hws_conf_t *conf, const order_t *order)
 {
-    const uint64_t allowed = order->is_half ? order->upper_value / 2 : order->upper_value;
-    if (order->lower_value <= allowed) {
+    if (order->lower_value <= order->upper_value / order->part) {
         return 0;
     }
+    const char *const share = order->part == WHOLE  ? ""
+                              : order->part == HALF ? "half of "
+                                                    : "a quarter of ";
     if (hws_conf_source (conf, order->upper) > hws_conf_source (conf, order->lower)) {
-        return hws_conf_blame (conf, order->upper, "%smust be at least %s, which is %" PRIu64,
-                               order->is_half ? "half of it " : "", order->lower,
-                               order->lower_value);
+        return hws_conf_blame (conf, order->upper, "%s%smust be at least %s, which is %" PRIu64,
+                               share, *share ? "it " : "", order->lower, order->lower_value);
     }
-    return hws_conf_blame (conf, order->lower, "must be at most %s%s, which is %" PRIu64,
-                           order->is_half ? "half of " : "", order->upper, order->upper_value);
+    return hws_conf_blame (conf, order->lower, "must be at most %s%s, which is %" PRIu64, share,
+                           order->upper, order->upper_value);
 }
 
 /*  An absent upper bound is no bound, an absent value below every one.  */
@@ -283,17 +284,17 @@ static int check (hws_conf_t *conf, const void *values)
     const hws_limits_t *const limits = &settings->limits;
     const order_t orders[] = {
         {"anchors.window_bytes_min", anchors->window_bytes_min, "anchors.window_bytes_max",
-         anchors->window_bytes_max, false},
+         anchors->window_bytes_max, WHOLE},
         {"anchors.window_bytes_min", anchors->window_bytes_min, "anchors.buffer_bytes",
-         anchors->buffer_bytes, true},
+         anchors->buffer_bytes, QUARTER},
         {"limits.record_bytes", limits->record_bytes, "anchors.buffer_bytes", anchors->buffer_bytes,
-         true},
+         HALF},
         {"limits.heartbeat_min_ms", limits->heartbeat_min_ms, "anchors.heartbeat_interval_ms",
-         anchors->heartbeat_interval_ms, false},
+         anchors->heartbeat_interval_ms, WHOLE},
         {"anchors.max_senders", anchors->max_senders.value, "limits.senders_per_anchor",
-         limits->senders_per_anchor, false},
+         limits->senders_per_anchor, WHOLE},
         {"anchors.buffer_bytes", anchors->buffer_bytes, "limits.buffer_bytes",
-         upper_of (limits->buffer_bytes), false},
+         upper_of (limits->buffer_bytes), WHOLE},
     };
     int rc = check_listen (conf, settings);
     for (size_t i = 0; rc == 0 && i < sizeof orders / sizeof *orders; i++) {

@@ -271,9 +271,9 @@ static void the_numbers_of_the_broker_fit_each_other (void **state)
                     "f:2:21: anchors.window_bytes_min: must be at most anchors.window_bytes_max, "
                     "which is 16384");
     assert_refused (program,
-                    "{\"anchors\": {\"buffer_bytes\": 65536, \"window_bytes_min\": 32769}, "
+                    "{\"anchors\": {\"buffer_bytes\": 65536, \"window_bytes_min\": 16385}, "
                     "\"limits\": {\"record_bytes\": 32768}}",
-                    "f:1:57: anchors.window_bytes_min: must be at most half of "
+                    "f:1:57: anchors.window_bytes_min: must be at most a quarter of "
                     "anchors.buffer_bytes, which is 65536");
     assert_refused (program, "{\"anchors\": {\"buffer_bytes\": 1048576}}",
                     "f:1:30: anchors.buffer_bytes: half of it must be at least "
@@ -302,8 +302,8 @@ static void numbers_of_the_broker_at_their_bounds_pass (void **state)
     hws_conf_t *conf = new_conf (&hws_broker_program);
 
     const int rc =
-        load (conf, "{\"anchors\": {\"buffer_bytes\": 65536, \"window_bytes_min\": 32768, "
-                    "\"window_bytes_max\": 32768, \"max_senders\": 1}, \"limits\": "
+        load (conf, "{\"anchors\": {\"buffer_bytes\": 65536, \"window_bytes_min\": 16384, "
+                    "\"window_bytes_max\": 16384, \"max_senders\": 1}, \"limits\": "
                     "{\"record_bytes\": 32768, \"buffer_bytes\": 65536, "
                     "\"senders_per_anchor\": 1, \"heartbeat_min_ms\": 5000}}");
 
