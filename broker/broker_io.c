@@ -1,5 +1,6 @@
 #include "broker/broker_io.h"
 
+#include "base/json_writer.h"
 #include "broker/fixed.h"
 #include "broker/process_io.h"
 #include "io/clock_io.h"
@@ -211,12 +212,23 @@ static void stop (hws_broker_t *self, hws_ms_t now)
     hws_engine_drain (self->engine, now, "the broker is stopping");
 }
 
+/*  The text quotes what it speaks of, so it is escaped for the quotes of the log.  */
+static void log_reload_refused (const hws_broker_t *self, const char *text)
+{
+    char quoted[1200];
+    hws_json_writer_t writer;
+    hws_json_writer_init (&writer, quoted, sizeof quoted);
+    hws_json_put_text (&writer, hws_bytes_of_text (text));
+    hws_log (&self->log, HWS_LOG_ERROR, "event=reload_refused reason=%.*s", (int) writer.used,
+             quoted);
+}
+
 static void reload (hws_broker_t *self)
 {
     const hws_broker_settings_t *settings;
     char text[512];
     if (self->reload (self->reload_arg, &settings, text, sizeof text) != 0) {
-        hws_log (&self->log, HWS_LOG_ERROR, "event=reload_refused reason=\"%s\"", text);
+        log_reload_refused (self, text);
         return;
     }
     const hws_limits_t limits = hws_fixed_limits (&self->fixed, settings);

@@ -176,9 +176,9 @@ static void a_bad_reload_keeps_the_old_configuration (void **state)
     const char *begin = strstr (process_wait_output (broker, "ready"), "tcp://");
     char tcp[128];
     snprintf (tcp, sizeof tcp, "%.*s", (int) strcspn (begin, " "), begin);
-    file_make_text ("live.json", "{\"limits\": {\"anchors\": \"many\"}}");
+    file_make_text ("live.json", "{\"limits\": {\"anchor\": 1}}");
     process_signal (broker, SIGHUP);
-    process_wait_error (broker, "limits.anchors");
+    process_wait_error (broker, "did you mean \\\"limits.anchors\\\"?\"");
 
     process_t *receiver = process_start (NULL, "hawser-recv", "--broker", tcp, "--anchor", "port",
                                          "--senders", "1", NULL);
