@@ -300,6 +300,10 @@ static void handle_batch (hws_engine_t *self, const hws_address_t *from, hws_mes
         return;
     }
     note_alive (self, peer);
+    if (message->frame[0].size > self->options.limits.batch_bytes) {
+        hws_engine_fault (self, peer, HWS_EPROTOCOL, "a batch is larger than batch_bytes");
+        return;
+    }
     hws_batch_t batch;
     if (hws_batch_open (&batch, message->frame[0]) != 0) {
         hws_engine_fault (self, peer, HWS_EPROTOCOL, "a batch is malformed");

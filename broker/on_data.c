@@ -220,10 +220,6 @@ void hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message
                   hws_batch_t *batch)
 {
     pass_t pass = {.engine = engine, .peer = peer, .message = message};
-    if (message->frame[0].size > engine->options.limits.batch_bytes) {
-        hws_engine_fault (engine, peer, HWS_EPROTOCOL, "a batch is larger than batch_bytes");
-        return;
-    }
     if (message->payload && message->frame[0].size >= FORWARD_SIZE) {
         pass.forward = calloc (1, sizeof *pass.forward);
         pass.is_whole = pass.forward != NULL;

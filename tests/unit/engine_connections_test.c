@@ -453,6 +453,32 @@ static void kind_of_batch_from_the_upper_half_is_ignored (void **state)
     assert_int_equal (hws_engine_stats (s_world.engine)->protocol_errors, 0);
 }
 
+static void batch_above_batch_bytes_is_a_fault_of_any_kind (void **state)
+{
+    (void) state;
+    client_t *const client = client_connect (&s_world);
+    const size_t room = s_world.options.limits.batch_bytes - HWS_BATCH_HEADER_SIZE;
+    const hws_batch_kind_t kinds[] = {HWS_BATCH_DATA, HWS_BATCH_ACK, HWS_BATCH_WINDOW};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        batch_t batch;
+        batch_begin (&batch, kinds[i]);
+        for (size_t size = 0; size <= room; size += 32) { /* the size of each kind's item */
+            if (kinds[i] == HWS_BATCH_DATA) {
+                batch_add_run (&batch, (hws_run_t){.type = HWS_RUN_VOID});
+            } else if (kinds[i] == HWS_BATCH_ACK) {
+                batch_add_ack (&batch, (hws_ack_t){0});
+            } else {
+                batch_add_window (&batch, (hws_window_t){0});
+            }
+        }
+
+        batch_send (&batch, client);
+
+        client_take_refusal (client, HWS_VERB_ERROR, HWS_EPROTOCOL);
+        client_expect_silence (client);
+    }
+}
+
 /*  ---- Leaving ------------------------------------------------------------------------ */
 
 static void bye_drops_the_senders_and_closes_the_anchors (void **state)
@@ -565,6 +591,7 @@ int main (void)
         TEST (verbs_of_the_broker_are_refused_from_a_client),
         TEST (message_of_neither_form_is_a_fault),
         TEST (kind_of_batch_from_the_upper_half_is_ignored),
+        TEST (batch_above_batch_bytes_is_a_fault_of_any_kind),
         TEST (bye_drops_the_senders_and_closes_the_anchors),
         TEST (draining_refuses_new_streams_and_tells_everybody),
         TEST (draining_waits_for_a_full_connection),
