@@ -85,15 +85,20 @@ static hws_ms_t grace_ms (const hws_seat_t *self)
     return grace > least ? grace : least;
 }
 
-/*  The deadline counts from what was heard last, of the whole client.  */
+static hws_ms_t later (hws_ms_t a, hws_ms_t b)
+{
+    return a > b ? a : b;
+}
+
+/*  The deadline counts from what was heard last, of the whole client. A receiver that has
+ *  opened again may have consumed the clean ending before; it is given the time to say so.  */
 static hws_ms_t due_at (const hws_seat_t *self)
 {
-    if (self->state == HWS_SEAT_AWAY || self->peer->state == HWS_PEER_AWAY) {
-        return self->away_at + grace_ms (self);
-    }
-    const hws_ms_t heard_at =
-        self->peer->heard_at > self->attached_at ? self->peer->heard_at : self->attached_at;
-    return heard_at + silence_ms (self);
+    const bool is_away = self->state == HWS_SEAT_AWAY || self->peer->state == HWS_PEER_AWAY;
+    const hws_ms_t at = is_away
+                            ? self->away_at + grace_ms (self)
+                            : later (self->peer->heard_at, self->attached_at) + silence_ms (self);
+    return self->state == HWS_SEAT_EXITING ? later (at, self->replayed_at + silence_ms (self)) : at;
 }
 
 static void arm (hws_engine_t *engine, hws_seat_t *self)
@@ -119,7 +124,7 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     self->stream_cancel_handle = request->stream_cancel_handle;
     memcpy (self->label, request->label, sizeof self->label);
     self->deadline.kind = HWS_DEADLINE_SEAT;
-    self->attached_at = self->away_at = engine->now;
+    self->attached_at = self->away_at = self->replayed_at = engine->now;
     if (peer->state == HWS_PEER_AWAY) {
         self->state = HWS_SEAT_AWAY; /* the request was read after the end of its connection */
     }
@@ -430,13 +435,9 @@ void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
         forward_ending (engine, self);
         return;
     }
-    if (self->is_dead) {
-        /* The receiver may have its ending and only the acknowledgement was lost; it says
-           so again. The client is judged anew when it had the time for that. */
-        self->is_dead = false;
-        self->away_at = self->attached_at = engine->now;
-        arm (engine, self);
-    }
+    self->replayed_at = engine->now;
+    self->is_dead = false; /* judged anew, when the receiver had time to acknowledge */
+    arm (engine, self);
     hws_seat_rewind (engine, self);
 }
 

@@ -56,6 +56,7 @@ struct hws_seat {
     hws_ms_t away_at;     /* since when, in AWAY or while the peer is away */
     hws_ms_t attached_at; /* no older silence counts */
     hws_ms_t rewound_at;  /* when the last REWIND was said */
+    hws_ms_t replayed_at; /* when the receiver last opened again */
     bool has_gap;         /* runs ahead were dropped: repeat REWIND with each PONG */
     bool is_dead;         /* exiting, and its client is gone */
     uint32_t grant_flags; /* of the GRANT that is due */

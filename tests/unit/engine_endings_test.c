@@ -383,30 +383,32 @@ static void clean_ending_of_a_dead_client_becomes_dropped_when_the_receiver_miss
     client_reconnect (s_receiver);
 
     anchor_open (s_receiver, 1, "", NULL);
-    world_advance (&s_world, WORLD_GRACE_MS);
-
     client_take_run (s_receiver, HWS_RUN_ATTACHED);
+    world_advance (&s_world, 3 * WORLD_INTERVAL_MS);
+
     expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "transport");
 }
 
-static void clean_ending_of_a_dead_client_stands_when_only_its_acknowledgement_was_lost (
-    void **state)
+static void clean_ending_of_a_dead_client_stands_when_the_receiver_had_it (void **state)
 {
     (void) state;
     stream_end (&s_stream);
+    client_take_run (s_receiver, HWS_RUN_DETACHED);
+    client_disconnect (s_receiver); /* with its acknowledgement */
     client_disconnect (s_sender);
-    s_receiver->is_beating = true;
     world_advance (&s_world, WORLD_GRACE_MS);
     client_reconnect (s_receiver);
     anchor_open (s_receiver, 1, "", NULL);
-    client_forget (s_receiver);
+    client_take_run (s_receiver, HWS_RUN_ATTACHED);
+    world_advance (&s_world, WORLD_INTERVAL_MS);
 
     anchor_ack (s_receiver, s_stream.routing, 1, HWS_ENDING_HEADER_SIZE, true);
 
-    world_advance (&s_world, WORLD_GRACE_MS);
     client_expect_silence (s_receiver);
-    assert_int_equal (hws_engine_counts (s_world.engine).seats, 0);
-    assert_int_equal (hws_engine_stats (s_world.engine)->detached, 1);
+    client_reconnect (s_sender);
+    stream_ask (s_sender, 1, s_handle);
+    assert_string_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.ending,
+                         "detached");
 }
 
 static void endings_cross_a_cancel_of_the_owner (void **state)
@@ -603,7 +605,7 @@ int main (void)
         TEST (ending_made_while_the_receiver_is_away_waits_for_it),
         TEST (clean_ending_that_cannot_be_repeated_becomes_dropped),
         TEST (clean_ending_of_a_dead_client_becomes_dropped_when_the_receiver_missed_it),
-        TEST (clean_ending_of_a_dead_client_stands_when_only_its_acknowledgement_was_lost),
+        TEST (clean_ending_of_a_dead_client_stands_when_the_receiver_had_it),
         TEST (endings_cross_a_cancel_of_the_owner),
         TEST (ending_acknowledged_before_the_cancel_stands),
         TEST (endings_cross_a_cancel_of_somebody_else),
