@@ -344,7 +344,7 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
                    .wait_ms = 60000,
                    .tombstones = 200,
                    .record_bytes = 20000,
-                   .batch_bytes = SIM_BATCH_BYTES,
+                   .batch_bytes = seed % 2 ? SIM_BATCH_BYTES_LEAST : SIM_BATCH_BYTES_MOST,
                    .buffer_bytes = {.state = HWS_NULL}},
     };
     assert_int_equal (hws_engine_new (&self->engine, &options), 0);

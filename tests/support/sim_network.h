@@ -14,7 +14,10 @@
 #include "broker/engine.h"
 #include "client/session.h"
 
-enum { SIM_CLIENTS_MAX = 6, SIM_STEP_MS = 2, SIM_LANE_MAX = 24, SIM_BATCH_BYTES = 4096 };
+enum { SIM_CLIENTS_MAX = 6, SIM_STEP_MS = 2, SIM_LANE_MAX = 24 };
+
+/*  By the seed: large records travel in parts, or in messages that are forwarded whole.  */
+enum { SIM_BATCH_BYTES_LEAST = 4096, SIM_BATCH_BYTES_MOST = 16384 };
 
 #define SIM_INTERVAL_MS 1000
 #define SIM_GRACE_MS    5000
