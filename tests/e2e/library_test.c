@@ -122,6 +122,26 @@ static void detach_waits_until_the_ending_is_consumed (void **state)
     pair_close (&pair);
 }
 
+static void clean_ending_has_no_cause (void **state)
+{
+    (void) state;
+    pair_t pair;
+    hws_event_t event;
+    const char *cause = NULL;
+    pair_open (&pair, NULL);
+    assert_int_equal (hws_sender_detach (pair.sender, 0), HWS_EWOULD_BLOCK);
+
+    expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    expect (pair.receiver, HWS_EVENT_DETACHED, &event);
+    assert_null (event.cause);
+    assert_int_equal (hws_receiver_recv (pair.receiver, &event, 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_detach (pair.sender, LONG_MS), 0);
+
+    assert_int_equal (hws_sender_reason (pair.sender, &cause, NULL), 0);
+    assert_string_equal (cause, "");
+    pair_close (&pair);
+}
+
 static void record_of_the_largest_size_moves_and_one_more_byte_is_refused (void **state)
 {
     (void) state;
@@ -830,6 +850,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         TCP (records_and_errors_arrive_in_order),
         TCP (detach_waits_until_the_ending_is_consumed),
+        TCP (clean_ending_has_no_cause),
         TCP (record_of_the_largest_size_moves_and_one_more_byte_is_refused),
         TCP (sender_stops_at_the_window_and_goes_on),
         TCP (records_are_consumed_by_acknowledgement_only_if_asked),
