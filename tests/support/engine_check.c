@@ -55,11 +55,14 @@ static size_t check_peer (const hws_peer_t *peer)
 {
     const hws_out_t *const out = &peer->out;
     size_t payloads = 0;
+    uint64_t queued_bytes = 0;
     for (hws_link_t *link = out->queue.head; link; link = link->next) {
         const hws_outgoing_t *const outgoing = hws_container_of (link, hws_outgoing_t, link);
         payloads += outgoing->effect.payload != NULL;
+        queued_bytes += sizeof *outgoing + outgoing->effect.size;
         assert_true ((outgoing->effect.payload != NULL) != (outgoing->effect.data != NULL));
     }
+    assert_true (out->queued_bytes == queued_bytes);
     assert_true (!out->is_full || out->retry.timer.is_armed);
     assert_true (out->run_count == 0 || hws_link_is_in_list (&out->opened));
     assert_true (out->queue.count == 0 || out->is_full || hws_link_is_in_list (&out->ready));
