@@ -178,9 +178,11 @@ static void attach_refused (hws_session_t *self, hws_ms_t now, hws_session_sende
         }
         end (sender, refusal->code, hws_error_word (refusal->code), refusal->reason);
         break;
+    case HWS_TX_CANCELLING:
+        end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
+        break;
     case HWS_TX_OPEN:
     case HWS_TX_ENDING:
-    case HWS_TX_CANCELLING: /* it may have ended otherwise before the cancel came */
         end (sender, HWS_ETRANSPORT, hws_cause_word (HWS_CAUSE_UNKNOWN), refusal->reason);
         break;
     case HWS_TX_ENDED:

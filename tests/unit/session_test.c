@@ -468,47 +468,6 @@ static void cancel_anchor_reaches_every_sender (void **state)
     remove_anchor (&receiver);
 }
 
-/*  The broker remembers 100 endings: these push out all that are older.  */
-static void end_so_many_that_the_broker_forgets (void)
-{
-    for (int i = 0; i < 60; i++) {
-        receiver_t receiver;
-        hws_session_sender_t sender;
-        open_anchor (&receiver, "b");
-        attach (&sender, OTHER, "b");
-        settle (&receiver);
-        hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "");
-        hws_rx_reader_discard (&receiver.reader);
-        settle (&receiver);
-        hws_session_remove_sender (&sender);
-        remove_anchor (&receiver);
-    }
-}
-
-static void cancel_that_finds_nobody_who_remembers_says_so (void **state)
-{
-    (void) state;
-    receiver_t receiver;
-    hws_session_sender_t sender;
-    open_anchor (&receiver, "a");
-    attach (&sender, SENDER, "a");
-    settle (&receiver);
-    network_cut (&s_network, SENDER);
-    hws_session_cancel (session (SENDER), s_network.now, &sender, "SIGINT");
-    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
-    hws_rx_reader_discard (&receiver.reader);
-    end_so_many_that_the_broker_forgets ();
-
-    pass (&receiver, 1000);
-
-    assert_string_equal (receiver.last_cause, "receiver_closed");
-    assert_int_equal (sender.tx.state, HWS_TX_ENDED);
-    assert_int_equal (sender.tx.result, HWS_ETRANSPORT);
-    assert_string_equal (sender.tx.cause, "unknown");
-    hws_session_remove_sender (&sender);
-    remove_anchor (&receiver);
-}
-
 static void senders_own_cancel_is_interrupted (void **state)
 {
     (void) state;
@@ -1343,7 +1302,6 @@ int main (void)
         TEST (cancel_one_sender),
         TEST (cancel_anchor_reaches_every_sender),
         TEST (senders_own_cancel_is_interrupted),
-        TEST (cancel_that_finds_nobody_who_remembers_says_so),
         TEST (stream_goes_on_after_a_cut),
         TEST (other_epoch_is_another_broker),
         TEST (broker_away_too_long_ends_the_streams),
