@@ -39,7 +39,7 @@ struct hws_engine {
     hws_deadline_t tombstone_deadline;
 
     uint32_t anchor_count; /* handles given in this epoch */
-    uint32_t seat_count;   /* routing session ids given in this epoch */
+    uint64_t seat_count;   /* routing session ids given; they run on into the next epoch's */
     uint64_t buffer_bytes; /* budgets of all anchors */
     uint64_t shortest_interval_ms;
     hws_ms_t limit_log_at; /* earliest next line about limits.peers */

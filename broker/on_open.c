@@ -80,6 +80,10 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
         snprintf (reason, size, "an anchor named %s is open", request->name);
         return HWS_ENAME_IN_USE;
     }
+    if (engine->anchor_count == UINT32_MAX) {
+        snprintf (reason, size, "the broker has given all the handles of this start");
+        return HWS_ELIMIT; /* a handle never comes back */
+    }
     if (engine->anchors.count >= limits->anchors) {
         snprintf (reason, size, "the broker reached its limit of %llu anchors",
                   (unsigned long long) limits->anchors);

@@ -120,7 +120,7 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     self->sender_key.sender_id = anchor->next_sender_id;
     memcpy (self->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
     self->session_key.session_id = request->session_id;
-    self->routing_session_id = (uint64_t) engine->options.epoch << 32 | (engine->seat_count + 1);
+    self->routing_session_id = ((uint64_t) engine->options.epoch << 32) + engine->seat_count + 1;
     self->stream_cancel_handle = request->stream_cancel_handle;
     memcpy (self->label, request->label, sizeof self->label);
     self->deadline.kind = HWS_DEADLINE_SEAT;

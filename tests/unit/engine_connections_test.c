@@ -1,5 +1,6 @@
 /*  The engine: HELLO, OPEN, connections that move, faults of peers, BYE, leaving.
  */
+#include "broker/engine_state.h"
 #include "tests/support/engine_test.h"
 
 /*  ---- HELLO ------------------------------------------------------------------------- */
@@ -343,6 +344,20 @@ static void anchors_are_limited (void **state)
     client_take_refusal (other, HWS_VERB_OPEN, HWS_ELIMIT);
 }
 
+static void handle_never_comes_back_when_their_count_is_at_its_end (void **state)
+{
+    (void) state;
+    client_t *const receiver = client_connect (&s_world);
+    s_world.engine->anchor_count = UINT32_MAX - 1;
+    const hws_handle_t last = anchor_open (receiver, 1, "", NULL);
+    assert_int_equal (hws_handle_count (last), UINT32_MAX);
+
+    hws_control_t open = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = 2}};
+    client_ask (receiver, &open);
+
+    client_take_refusal (receiver, HWS_VERB_OPEN, HWS_ELIMIT);
+}
+
 static void buffers_of_all_anchors_are_limited (void **state)
 {
     (void) state;
@@ -585,6 +600,7 @@ int main (void)
         TEST (repeated_open_announces_every_sender_again_and_rewinds),
         TEST (open_of_an_anchor_that_ended_is_answered_closed_with_its_reason),
         TEST (anchors_are_limited),
+        TEST (handle_never_comes_back_when_their_count_is_at_its_end),
         TEST (buffers_of_all_anchors_are_limited),
         TEST (malformed_control_is_answered_with_one_error),
         TEST (unknown_verb_is_answered_with_and_without_an_id),
