@@ -44,7 +44,7 @@ ALL_LDFLAGS = $(LDFLAGS) $(SANITIZE_FLAGS)
 LIBS     := -lczmq -lzmq -lcjson -lpthread
 
 # A name that ends in _io touches the world; every other file is pure.
-LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf cancel framing client io,lib/$(dir)/*.c))
+LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf framing client io,lib/$(dir)/*.c))
 ENGINE_SOURCES  := $(filter-out broker/main.c,$(wildcard broker/*.c))
 # What the programs are made of, beside their main; the tests may use it.
 PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c))
@@ -83,7 +83,9 @@ deps-dev:
 	@tools/install-deps.sh --dev
 
 build: $(PROGRAMS) $(LIBRARIES)
+	@:
 tests: $(UNIT_TESTS) $(E2E_TESTS)
+	@:
 
 $(BUILD)/libhawser.a: $(call objects,$(LIB_SOURCES))
 	@rm -f $@
@@ -144,6 +146,7 @@ fuzz: deps-dev
 	    SANITIZE=fuzzer-no-link,address,undefined fuzz-build
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(patsubst %.c,build/fuzz/%,$(FUZZ_SOURCES))
 fuzz-build: $(FUZZERS)
+	@:
 $(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 	$(call say,LD)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS)
 
