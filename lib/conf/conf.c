@@ -66,7 +66,9 @@ void hws_why_range (const hws_field_t *field, bool is_file, char *why)
     char min[HWS_NUMBER_TEXT_SIZE], max[HWS_NUMBER_TEXT_SIZE];
     hws_number_print (type, field->min, min);
     hws_number_print (type, field->max, max);
-    snprintf (why, HWS_CONF_ERROR_SIZE, "must be from %s to %s", min, max);
+    const char *const or_nothing = is_file ? ", or null" : ", or none";
+    snprintf (why, HWS_CONF_ERROR_SIZE, "must be from %s to %s%s", min, max,
+              field->is_nullable ? or_nothing : "");
 }
 
 void hws_why_word (const hws_field_t *field, const char *text, char *why)
@@ -221,16 +223,23 @@ int hws_conf_check (hws_conf_t *self)
     return self->program->check ? self->program->check (self, self->values) : 0;
 }
 
-int hws_conf_check_required (hws_conf_t *self)
+const hws_field_t *hws_conf_missing (const hws_conf_t *self)
 {
     for (size_t i = 0; i < self->program->field_count; i++) {
         const hws_field_t *const field = &self->program->fields[i];
         if (field->is_required && hws_store_get (self, field).state != HWS_STORED_VALUE) {
-            return hws_conf_fail (self, self->program->name, "--%s must be given",
-                                  field->option.name);
+            return field;
         }
     }
-    return 0;
+    return NULL;
+}
+
+int hws_conf_check_required (hws_conf_t *self)
+{
+    const hws_field_t *const field = hws_conf_missing (self);
+    return field
+               ? hws_conf_fail (self, self->program->name, "--%s must be given", field->option.name)
+               : 0;
 }
 
 /*  What an error line about the present value of a field begins with.  */

@@ -55,6 +55,9 @@ int hws_conf_set_alias (hws_conf_t *self, const hws_alias_t *alias);
 /*  Holds the whole against the program's own rules; returns as hws_conf_load.  */
 int hws_conf_check (hws_conf_t *self);
 
+/*  The first field that a run needs and that is not set, or null.  */
+const hws_field_t *hws_conf_missing (const hws_conf_t *self);
+
 /*  Refuses when a required field is not set. Apart from the above because a file
  *  may be checked, or printed, without what a run needs besides.  */
 int hws_conf_check_required (hws_conf_t *self);

@@ -11,7 +11,8 @@
 
 const hws_shared_option_t hws_shared_options[HWS_SHARED_COUNT] = {
     [HWS_SHARED_CONFIG] = {{"config", 'c', "FILE"}, "take settings from this JSON file"},
-    [HWS_SHARED_CHECK] = {{"check-config", 't', NULL}, "check all settings and leave"},
+    [HWS_SHARED_CHECK] = {{"check-config", 't', NULL},
+                          "check all settings, without a run, and leave"},
     [HWS_SHARED_PRINT] = {{"print-config", 0, NULL},
                           "print all settings as JSON, with where each came from, and leave"},
     [HWS_SHARED_SCHEMA] = {{"schema", 0, NULL}, "print the JSON Schema of the file and leave"},

@@ -408,7 +408,9 @@ static int do_late (const reader_t *reader)
         return say_text (reader->program, hws_conf_print (reader->conf));
     }
     if (reader->is_asked[HWS_SHARED_CHECK]) {
-        printf ("%s: ok\n", reader->file ? reader->file : reader->program->name);
+        const hws_field_t *const missing = hws_conf_missing (reader->conf);
+        printf ("%s: ok%s%s\n", reader->file ? reader->file : reader->program->name,
+                missing ? "; a run also needs --" : "", missing ? missing->option.name : "");
         return finish_output (reader->program);
     }
     return HWS_PROGRAM_RUN;

@@ -384,15 +384,16 @@ static void a_number_out_of_range_or_not_whole_is_refused (void **state)
          "f:1:25: group.length_ms: must be from 100 to 60000"},
         {LITERAL ("{\"group\": {\"length_ms\": 60001}}"),
          "f:1:25: group.length_ms: must be from 100 to 60000"},
-        {LITERAL ("{\"limit\": -1}"), "f:1:11: limit: must be from 0 to 9"},
-        {LITERAL ("{\"limit\": -0}"), "f:1:11: limit: must be from 0 to 9"},
+        {LITERAL ("{\"limit\": -1}"), "f:1:11: limit: must be from 0 to 9, or null"},
+        {LITERAL ("{\"limit\": -0}"), "f:1:11: limit: must be from 0 to 9, or null"},
         {LITERAL ("{\"limit\": 1.0}"),
          "f:1:11: limit: must be a whole number, without point and exponent"},
         {LITERAL ("{\"limit\": 1e0}"),
          "f:1:11: limit: must be a whole number, without point and exponent"},
         {LITERAL ("{\"limit\": 1e400}"),
          "f:1:11: limit: must be a whole number, without point and exponent"},
-        {LITERAL ("{\"limit\": 99999999999999999999999999}"), "f:1:11: limit: must be from 0 to 9"},
+        {LITERAL ("{\"limit\": 99999999999999999999999999}"),
+         "f:1:11: limit: must be from 0 to 9, or null"},
     };
     assert_all_refused (rows, COUNT (rows));
 }
@@ -541,6 +542,7 @@ static void an_option_is_refused_with_its_name (void **state)
     assert_text_refused ("group.number", "1K", "test: --number: must be a whole number");
     assert_text_refused ("group.size_bytes", "1023", "test: --size: must be from 1K to 1M");
     assert_text_refused ("group.length_ms", "61", "test: --length: must be from 100ms to 1m");
+    assert_text_refused ("limit", "10", "test: --limit: must be from 0 to 9, or none");
     assert_text_refused ("group.length_ms", "none",
                          "test: --length: must be a duration such as 0.5, 500ms, 2s, 3m or 1h, in "
                          "whole milliseconds");

@@ -286,7 +286,7 @@ static void a_bad_file_ends_the_start_with_status_2_and_its_line (void **state)
 static void check_config_needs_no_more_than_a_good_file (void **state)
 {
     (void) state;
-    const scratch_file_t file = make_file ("{\"label\": \"l\"}");
+    const scratch_file_t file = make_file ("{\"anchor\": \"a\"}");
     char expected[128];
     snprintf (expected, sizeof expected, "%s: ok\n", file.path);
 
@@ -297,6 +297,17 @@ static void check_config_needs_no_more_than_a_good_file (void **state)
     assert_string_equal (said->error, "");
     free (said);
     remove_file (&file);
+}
+
+static void check_config_tells_what_a_run_needs_besides (void **state)
+{
+    (void) state;
+    said_t *const said = start (&hws_send_program, COMMAND ("-t"));
+
+    assert_int_equal (said->status, HWS_EXIT_DONE);
+    assert_string_equal (said->out, "hawser-send: ok; a run also needs --anchor\n");
+    assert_string_equal (said->error, "");
+    free (said);
 }
 
 static void print_config_prints_what_loads_again (void **state)
@@ -366,6 +377,7 @@ int main (void)
         TEST (a_file_that_never_ends_is_refused),
         TEST (a_bad_file_ends_the_start_with_status_2_and_its_line),
         TEST (check_config_needs_no_more_than_a_good_file),
+        TEST (check_config_tells_what_a_run_needs_besides),
         TEST (print_config_prints_what_loads_again),
         TEST (help_and_version_need_nothing_else),
         TEST (a_bad_option_beats_help),
