@@ -232,7 +232,7 @@ static int check_listen (hws_conf_t *conf, const hws_broker_settings_t *settings
         if (!parts.is_local && !settings->allow_insecure) {
             return hws_conf_blame (conf, "listen",
                                    "\"%s\" is plain TCP beyond this machine; if that is meant, set "
-                                   "\"allow_insecure\": true",
+                                   "\"allow_insecure\": true in the file given with -c",
                                    text);
         }
         for (size_t j = 0; j < i; j++) {

@@ -333,7 +333,8 @@ static void plain_tcp_beyond_this_machine_must_be_meant (void **state)
 {
     (void) state;
     static const char line[] = "f:1:12: listen: \"tcp://*:1\" is plain TCP beyond this machine; if "
-                               "that is meant, set \"allow_insecure\": true";
+                               "that is meant, set \"allow_insecure\": true in the file given "
+                               "with -c";
     assert_refused (&hws_broker_program, "{\"listen\": [\"tcp://127.0.0.1:1\", \"tcp://*:1\"]}",
                     line);
     hws_conf_t *conf = new_conf (&hws_broker_program);
