@@ -62,14 +62,17 @@ static const hws_field_t s_fields[] = {
      .preset = "text",
      .words = hws_format_words,
      .option = {"format", 'F', "FORMAT"},
-     .help = "text (framed records), json (one object a line for each event) or raw"},
+     .help = "text (the records, framed, without the ids of their senders), json (an object a "
+             "line for each event, see docs/json.md) or raw (the bytes of the records, nothing "
+             "between them)"},
     {.key = "framing",
      .type = HWS_FIELD_WORD,
      .offset = AT (framing),
      .preset = "line",
      .words = hws_framing_words,
      .option = {"framing", 'f', "HOW"},
-     .help = "how records lie in the output: line, nul, length (u32, big-endian) or chunk"},
+     .help = "how records lie in the output: line, nul, length (u32, big-endian) or chunk; not "
+             "sent along: give both ends the same"},
     {.key = "output_dir",
      .type = HWS_FIELD_TEXT,
      .offset = AT (output_dir),
@@ -82,7 +85,8 @@ static const hws_field_t s_fields[] = {
      .offset = AT (progress),
      .preset = "false",
      .option = {"progress", 'p', NULL},
-     .help = "show records, rate, bytes and senders on stderr if it is a terminal"},
+     .help = "show records, rate, bytes and senders on stderr if it is a terminal and no records "
+             "go to one"},
     {.key = "give_up_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (give_up_ms),
@@ -111,7 +115,7 @@ static const hws_field_t s_fields[] = {
      .offset = AT (reconnect_grace_ms),
      .max = DAY_MS,
      .option = {"grace", 0, "DURATION"},
-     .help = "how long a sender may be away before it is dropped"},
+     .help = "how long a sender may be away before it is dropped; at least four heartbeats"},
     {.key = "unattached_timeout_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (unattached_timeout_ms),
@@ -155,6 +159,11 @@ static int check (hws_conf_t *conf, const void *values)
     if (self->output_dir && self->format == HWS_FORMAT_JSON) {
         return hws_conf_blame (conf, "format",
                                "json goes to standard output, not into files of senders");
+    }
+    if (self->framing != HWS_FRAMING_LINE && self->format != HWS_FORMAT_TEXT) {
+        return hws_conf_blame (conf, "framing",
+                               "is for --format text; %s needs none, whatever the senders have",
+                               hws_format_words[self->format]);
     }
     return 0;
 }

@@ -36,8 +36,9 @@ static const hws_field_t s_fields[] = {
      .is_nullable = true,
      .preset = "0",
      .max = HWS_INTEGER_MAX,
-     .option = {"wait", 'w', "SECONDS"},
-     .help = "wait so long for a broker and an anchor that are not there yet; none: for ever"},
+     .option = {"wait", 'w', "DURATION"},
+     .help = "wait so long for a broker that is not there yet, and as long for the anchor; 0: 5 s "
+             "for a broker and not at all for an anchor; none: for ever"},
     {.key = "give_up_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (give_up_ms),
@@ -52,7 +53,8 @@ static const hws_field_t s_fields[] = {
      .preset = "line",
      .words = hws_framing_words,
      .option = {"framing", 'f', "HOW"},
-     .help = "how records lie in the input: line, nul, length (u32, big-endian) or chunk"},
+     .help = "how records lie in the input: line, nul, length (u32, big-endian) or chunk; not "
+             "sent along: give both ends the same"},
     {.key = "chunk_bytes",
      .type = HWS_FIELD_SIZE,
      .offset = AT (chunk_bytes),

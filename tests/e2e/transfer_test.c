@@ -129,7 +129,7 @@ static void a_record_over_the_limit_is_refused_at_the_sender (void **state)
 
     (void) state;
     process_t *receiver = process_start (NULL, "hawser-recv", "--anchor", "files", "--format",
-                                         "json", "--framing", "length", "--senders", "1", NULL);
+                                         "json", "--senders", "1", NULL);
     process_t *sender = process_start (NULL, "hawser-send", "--anchor", "files", "--framing",
                                        "length", "--label", "big", "--wait", "30", NULL);
     process_write (sender, first, sizeof first - 1);

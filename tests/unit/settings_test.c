@@ -460,6 +460,23 @@ static void names_are_checked_before_anything_is_connected (void **state)
     hws_conf_destroy (&send);
 }
 
+static void a_framing_is_refused_where_no_text_is_framed (void **state)
+{
+    (void) state;
+    assert_refused (&hws_recv_program, "{\"format\": \"json\", \"framing\": \"nul\"}",
+                    "f:1:31: framing: is for --format text; json needs none, whatever the senders "
+                    "have");
+    assert_refused (&hws_recv_program, "{\"framing\": \"length\", \"format\": \"raw\"}",
+                    "f:1:13: framing: is for --format text; raw needs none, whatever the senders "
+                    "have");
+    hws_conf_t *conf = new_conf (&hws_recv_program);
+
+    const int rc = load (conf, "{\"format\": \"json\", \"framing\": \"line\"}");
+
+    assert_int_equal (rc, 0);
+    hws_conf_destroy (&conf);
+}
+
 static void only_a_sender_must_be_told_its_anchor (void **state)
 {
     (void) state;
@@ -497,6 +514,7 @@ int main (int argc, char **argv)
         cmocka_unit_test (what_a_receiver_is_not_told_is_the_brokers_to_choose),
         cmocka_unit_test (what_a_receiver_is_told_reaches_the_library),
         cmocka_unit_test (names_are_checked_before_anything_is_connected),
+        cmocka_unit_test (a_framing_is_refused_where_no_text_is_framed),
         cmocka_unit_test (only_a_sender_must_be_told_its_anchor),
     };
     return cmocka_run_group_tests_name ("settings", tests, NULL, NULL);
