@@ -21,13 +21,13 @@ const char *hws_log_level_word (hws_log_level_t level)
     return "unknown";
 }
 
-/*  The size of the printable character at the beginning of the text, or 0: a control
- *  character, no UTF-8, or the end.  */
+/*  The size of the printable character at the beginning of the text, or 0: one that does
+ *  not show, no UTF-8, or the end.  */
 static size_t printable_size (hws_bytes_t text)
 {
     hws_cursor_t cursor = hws_cursor (text);
     uint32_t code_point;
-    if (hws_utf8_next (&cursor, &code_point) <= 0 || hws_utf8_is_control (code_point)) {
+    if (hws_utf8_next (&cursor, &code_point) <= 0 || !hws_utf8_is_plain (code_point)) {
         return 0;
     }
     return text.size - cursor.left;

@@ -5,8 +5,8 @@
  *      ts=2026-11-30T19:08:01.123456Z level=info event=ready endpoints="…"
  *
  *  Whoever makes a line quotes the values in it; what reaches a log here can in no
- *  case break the line or drive a terminal: control bytes and what is not UTF-8
- *  are written as \xNN.
+ *  case break the line, drive a terminal or look like another name: control and
+ *  invisible characters and what is not UTF-8 are written as \xNN.
  */
 #ifndef HWS_LOG_H
 #define HWS_LOG_H

@@ -57,6 +57,43 @@ int hws_utf8_next (hws_cursor_t *cursor, uint32_t *code_point)
     return 1;
 }
 
+/*  What takes no room or directs the text: Unicode's format characters (Cf) without the
+ *  signs that are visible, its line and paragraph separators, and letters that are
+ *  blank. Selectors of variants are not here: they follow what is visible.  */
+static const struct {
+    uint32_t first, last; /* both of them */
+} s_hidden[] = {
+    {0x00ad, 0x00ad},   /* soft hyphen */
+    {0x034f, 0x034f},   /* grapheme joiner */
+    {0x061c, 0x061c},   /* Arabic letter mark */
+    {0x115f, 0x1160},   /* Hangul fillers */
+    {0x17b4, 0x17b5},   /* inherent vowels of Khmer */
+    {0x180e, 0x180e},   /* Mongolian vowel separator */
+    {0x200b, 0x200f},   /* of no width, joiners, left-to-right and right-to-left mark */
+    {0x2028, 0x202e},   /* separators; embeddings and overrides of direction */
+    {0x2060, 0x206f},   /* invisible operators, isolates of direction, deprecated ones */
+    {0x3164, 0x3164},   /* Hangul filler */
+    {0xfeff, 0xfeff},   /* byte order mark */
+    {0xffa0, 0xffa0},   /* Hangul filler of half width */
+    {0xfff9, 0xfffb},   /* annotations */
+    {0x1bca0, 0x1bca3}, /* shorthand */
+    {0x1d173, 0x1d17a}, /* music */
+    {0xe0000, 0xe0fff}, /* tags */
+};
+
+bool hws_utf8_is_plain (uint32_t code_point)
+{
+    if (hws_utf8_is_control (code_point)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof s_hidden / sizeof *s_hidden; i++) {
+        if (code_point >= s_hidden[i].first && code_point <= s_hidden[i].last) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool hws_utf8_is_valid (hws_bytes_t text)
 {
     hws_cursor_t cursor = hws_cursor (text);

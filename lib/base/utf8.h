@@ -17,6 +17,11 @@ static inline bool hws_utf8_is_control (uint32_t code_point)
     return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
 }
 
+/*  Whether a character shows people what is there: no control character, none that is
+ *  invisible, and none that turns the direction of the text around it, by which one
+ *  name is made to look like another.  */
+bool hws_utf8_is_plain (uint32_t code_point);
+
 /*  Whether the bytes are valid UTF-8; no bytes are.  */
 bool hws_utf8_is_valid (hws_bytes_t text);
 

@@ -38,7 +38,7 @@ static void put_escaped (line_t *line, hws_bytes_t text)
             hws_cursor_take (&cursor, 1);
         }
         const size_t size = (size_t) (cursor.at - at);
-        if (is_valid && !hws_utf8_is_control (code_point)) {
+        if (is_valid && hws_utf8_is_plain (code_point)) {
             put (line, at, size);
             continue;
         }

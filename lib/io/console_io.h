@@ -1,8 +1,9 @@
 /*  What a program says to its user: lines on stderr, and, on a terminal, one line of
  *  progress that is redrawn in place below them.
  *
- *  Labels and reasons are made by strangers: control characters and what is not
- *  UTF-8 are written as \xNN. Any thread may speak.
+ *  Labels and reasons are made by strangers: control characters, invisible ones, those
+ *  that turn the direction of text, and what is not UTF-8 are written as \xNN. Any
+ *  thread may speak.
  */
 #ifndef HWS_CONSOLE_IO_H
 #define HWS_CONSOLE_IO_H

@@ -134,6 +134,24 @@ static void utf8_takes_every_code_point_and_no_surrogate (void **state)
     }
 }
 
+static void utf8_tells_what_shows_from_what_does_not (void **state)
+{
+    static const uint32_t hidden[] = {0x00,   0x1b,   0x7f,   0x9b,   0xad,   0x61c,   0x200b,
+                                      0x200d, 0x200e, 0x200f, 0x2028, 0x202a, 0x202e,  0x2060,
+                                      0x2066, 0x2069, 0x206f, 0xfeff, 0xfff9, 0xe0001, 0xe007f};
+    static const uint32_t plain[] = {' ',    'a',    '~',     0xa0,    0xac,   0xe4,
+                                     0x200a, 0x2010, 0x2027,  0x202f,  0x205f, 0x2070,
+                                     0x4e2d, 0xfe0f, 0x1f600, 0x10ffff};
+
+    (void) state;
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        assert_false (hws_utf8_is_plain (hidden[i]));
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        assert_true (hws_utf8_is_plain (plain[i]));
+    }
+}
+
 static void utf8_refuses_what_is_not (void **state)
 {
     (void) state;
@@ -511,6 +529,7 @@ int main (void)
         cmocka_unit_test (bytes_are_equal_by_content),
         cmocka_unit_test (hex_is_printed_lower_and_read_in_both_cases),
         cmocka_unit_test (utf8_takes_every_code_point_and_no_surrogate),
+        cmocka_unit_test (utf8_tells_what_shows_from_what_does_not),
         cmocka_unit_test (utf8_refuses_what_is_not),
         cmocka_unit_test (every_wire_error_has_a_word_that_leads_back),
         cmocka_unit_test (unknown_errors_have_a_text_too),

@@ -76,6 +76,21 @@ static void what_peers_made_cannot_drive_a_terminal (void **state)
     expect_heard ("x: a\\x0ab\\x1b[2J \\xc2\\x9b1m \\xff \xc3\xa4\n");
 }
 
+static void a_name_cannot_look_like_another (void **state)
+{
+    hws_console_t console;
+
+    (void) state;
+    begin_listening ();
+    hws_console_init (&console, "x", HWS_LOG_INFO, false);
+    hws_console_say (&console, HWS_LOG_INFO,
+                     "a\xe2\x80\xae"
+                     "b \xe2\x80\x8b \xe2\x81\xa6 \xef\xbb\xbf");
+    hws_console_fini (&console);
+
+    expect_heard ("x: a\\xe2\\x80\\xaeb \\xe2\\x80\\x8b \\xe2\\x81\\xa6 \\xef\\xbb\\xbf\n");
+}
+
 static void progress_is_drawn_on_terminals_only (void **state)
 {
     hws_console_t console;
@@ -112,6 +127,7 @@ int main (void)
         cmocka_unit_test (a_line_begins_with_the_program),
         cmocka_unit_test (less_important_lines_are_left_out),
         cmocka_unit_test (what_peers_made_cannot_drive_a_terminal),
+        cmocka_unit_test (a_name_cannot_look_like_another),
         cmocka_unit_test (progress_is_drawn_on_terminals_only),
         cmocka_unit_test (progress_makes_way_for_lines),
     };
