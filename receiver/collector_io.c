@@ -1,6 +1,7 @@
 #include "receiver/collector_io.h"
 
 #include "base/list.h"
+#include "base/text.h"
 #include "conf/program_io.h"
 #include "io/random_io.h"
 
@@ -68,17 +69,22 @@ static void flush_before_words (hws_collector_t *self)
     }
 }
 
-static void put_json (hws_collector_t *self, const hws_event_t *event)
+/*  `made` is what the making of the line returned.  */
+static void put_line (hws_collector_t *self, int made, hws_bytes_t line)
 {
-    hws_bytes_t line;
-    int rc = hws_json_event_write (&self->json, event, &line);
-    if (rc == 0) {
-        rc = hws_output_put (hws_outputs_stdout (self->outputs), &self->eol, line);
-        check_output (self, rc);
+    if (made == 0) {
+        check_output (self, hws_output_put (hws_outputs_stdout (self->outputs), &self->eol, line));
     } else if (self->status == GOES_ON) {
-        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_strerror (rc));
+        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_strerror (made));
         self->status = HWS_EXIT_FAILED;
     }
+}
+
+static void put_json (hws_collector_t *self, const hws_event_t *event)
+{
+    hws_bytes_t line = hws_bytes (NULL, 0);
+    const int rc = hws_json_event_write (&self->json, event, &line);
+    put_line (self, rc, line);
 }
 
 /*  Records of a sender come in runs: the file is nearly always the one of the last.  */
@@ -132,6 +138,17 @@ static const char *sender_name (const hws_event_t *event, char *text, size_t siz
         snprintf (text, size, "sender %" PRIu64, event->sender_id);
     }
     return text;
+}
+
+void hws_collector_take_opened (hws_collector_t *self, const char *anchor, const char *handle)
+{
+    hws_console_say (self->console, HWS_LOG_INFO, "open %s %s", anchor ? anchor : "-", handle);
+    if (is_json (self)) {
+        hws_bytes_t line = hws_bytes (NULL, 0);
+        const int rc = hws_json_event_write_opened (&self->json, anchor, handle, &line);
+        put_line (self, rc, line);
+        hws_collector_flush (self);
+    }
 }
 
 static void take_attached (hws_collector_t *self, const hws_event_t *event)
@@ -224,27 +241,32 @@ static void take_ending (hws_collector_t *self, const hws_event_t *event, bool i
     const bool has_reason = event->reason && event->reason[0];
     flush_before_words (self);
     hws_console_say (self->console, is_news ? HWS_LOG_WARN : HWS_LOG_INFO,
-                     "%s %s%s%s%s, %" PRIu64 " records, %" PRIu64 " bytes%s%s",
+                     "%s %s%s%s%s, %" PRIu64 " record%s, %" PRIu64 " byte%s%s%s",
                      sender_name (event, name, sizeof name), ending_word (event->kind),
                      has_cause ? "(" : "", has_cause ? event->cause : "", has_cause ? ")" : "",
-                     event->records, event->bytes, has_reason ? ": " : "",
+                     event->records, hws_plural (event->records), event->bytes,
+                     hws_plural (event->bytes), has_reason ? ": " : "",
                      has_reason ? event->reason : "");
 }
 
 /*  The anchor is gone. If nobody asked us to end, the cause decides the status.  */
 static void take_closed (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
 {
+    const bool is_news = !is_our_doing && self->status == GOES_ON;
+    const char *const cause = event->cause ? event->cause : "";
+    const char *const reason = event->reason ? event->reason : "";
     self->is_closed = true;
     if (is_json (self)) {
         put_json (self, event);
     }
-    if (is_our_doing || self->status != GOES_ON) {
+    if (is_news || !is_json (self)) {
+        flush_before_words (self);
+        hws_console_say (self->console, is_news ? HWS_LOG_ERROR : HWS_LOG_INFO, "closed(%s)%s%s",
+                         cause, reason[0] ? ": " : "", reason);
+    }
+    if (!is_news) {
         return;
     }
-    const char *const cause = event->cause ? event->cause : "";
-    const char *const reason = event->reason ? event->reason : "";
-    hws_console_say (self->console, HWS_LOG_ERROR, "closed(%s)%s%s", cause, reason[0] ? ": " : "",
-                     reason);
     self->status = strcmp (cause, "expired") == 0     ? HWS_EXIT_TIMEOUT
                    : strcmp (cause, "transport") == 0 ? HWS_EXIT_UNREACHABLE
                                                       : HWS_EXIT_BAD_END;

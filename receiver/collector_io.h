@@ -42,6 +42,9 @@ int hws_collector_init (hws_collector_t *self, const hws_recv_settings_t *settin
 /*  Closes and frees all. Files of senders that have not ended stay as they are.  */
 void hws_collector_fini (hws_collector_t *self);
 
+/*  The anchor is open, with a name or, `anchor` null, without: says so, at once.  */
+void hws_collector_take_opened (hws_collector_t *self, const char *anchor, const char *handle);
+
 /*  Takes one event. `is_our_doing` says that we have asked for the end of the anchor, so
  *  that endings and its closing are no news. A failure is said and becomes the
  *  status.  */

@@ -1,17 +1,13 @@
 #include "receiver/json_event.h"
 
+#include "base/assert.h"
 #include "base/json_writer.h"
-#include "base/limits.h"
 #include "base/utf8.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /*  Room for everything but the data: a label and a reason, escaped.  */
 #define FIRST_SIZE 16384
-
-/*  A word and the largest text of a reason.  */
-#define REASON_SIZE (64 + HWS_TEXT_SIZE_MAX)
 
 /*  More than the name and the quotes of `data_base64` take.  */
 #define NAME_ROOM 32
@@ -99,30 +95,31 @@ static void put_member_decimal (hws_json_writer_t *writer, const char *name, uin
     hws_json_put_decimal (writer, value);
 }
 
-static void put_sender (hws_json_writer_t *writer, const hws_event_t *event)
+/*  Null for a text that is not there.  */
+static void put_member_name (hws_json_writer_t *writer, const char *name, const char *text)
 {
-    put_member_decimal (writer, "sender", event->sender_id);
-    if (event->label && event->label[0]) {
-        put_member_text (writer, "label", event->label);
+    hws_json_put_name (writer, name);
+    if (text && text[0]) {
+        hws_json_put_text (writer, hws_bytes_of_text (text));
     } else {
-        hws_json_put_name (writer, "label");
         hws_json_put_null (writer);
     }
 }
 
-/*  The stable word alone, and a reason that holds it too: "heartbeat: silent for …".
- *  A clean ending has no cause.  */
+static void put_sender (hws_json_writer_t *writer, const hws_event_t *event)
+{
+    put_member_decimal (writer, "sender", event->sender_id);
+    put_member_name (writer, "label", event->label);
+}
+
+/*  The stable word, which a clean ending has not, and the sentence, which may be empty.  */
 static void put_cause (hws_json_writer_t *writer, const hws_event_t *event)
 {
     const bool is_clean = event->kind == HWS_EVENT_DETACHED || event->kind == HWS_EVENT_FINALIZED;
-    const char *const cause = event->cause && !is_clean ? event->cause : "";
-    const char *const reason = event->reason ? event->reason : "";
-    char text[REASON_SIZE];
-    snprintf (text, sizeof text, "%s%s%s", cause, cause[0] && reason[0] ? ": " : "", reason);
-    if (cause[0]) {
-        put_member_text (writer, "cause", cause);
+    if (!is_clean) {
+        put_member_text (writer, "cause", event->cause ? event->cause : "");
     }
-    put_member_text (writer, "reason", text);
+    put_member_text (writer, "reason", event->reason ? event->reason : "");
 }
 
 static void put_event (hws_json_writer_t *writer, const hws_event_t *event)
@@ -159,6 +156,15 @@ static void put_event (hws_json_writer_t *writer, const hws_event_t *event)
     hws_json_close (writer, '}');
 }
 
+static void put_opened (hws_json_writer_t *writer, const char *anchor, const char *handle)
+{
+    hws_json_open (writer, '{');
+    put_member_text (writer, "event", "opened");
+    put_member_name (writer, "anchor", anchor);
+    put_member_text (writer, "handle", handle);
+    hws_json_close (writer, '}');
+}
+
 static int grow (hws_json_event_t *self)
 {
     const size_t size = self->size == 0 ? FIRST_SIZE : self->size * 2;
@@ -186,4 +192,19 @@ int hws_json_event_write (hws_json_event_t *self, const hws_event_t *event, hws_
             return rc;
         }
     }
+}
+
+int hws_json_event_write_opened (hws_json_event_t *self, const char *anchor, const char *handle,
+                                 hws_bytes_t *line)
+{
+    const int rc = self->size == 0 ? grow (self) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    hws_json_writer_t writer;
+    hws_json_writer_init (&writer, self->buffer, self->size);
+    put_opened (&writer, anchor, handle);
+    hws_assert (!writer.is_full);
+    *line = hws_bytes (writer.buffer, writer.used);
+    return 0;
 }

@@ -1,5 +1,6 @@
 #include "receiver/receive_io.h"
 
+#include "base/text.h"
 #include "conf/program_io.h"
 #include "io/clock_io.h"
 #include "io/console_io.h"
@@ -62,8 +63,9 @@ static void draw_progress (void *context)
     hws_meter_text (&self->meter, hws_clock_ms (), amount, text, sizeof text);
     char line[240];
     const uint64_t ended = collector->ended_count;
-    snprintf (line, sizeof line, "%s, %" PRIu64 " senders, %" PRIu64 " ended", text,
-              collector->attached_count - ended, ended);
+    const uint64_t attached = collector->attached_count - ended;
+    snprintf (line, sizeof line, "%s, %" PRIu64 " sender%s, %" PRIu64 " ended", text, attached,
+              hws_plural (attached), ended);
     hws_console_draw (&self->console, line);
 }
 
@@ -218,9 +220,8 @@ static int open_anchor (receive_t *self)
     if (rc < 0) {
         return refuse (self, rc);
     }
-    hws_console_say (&self->console, HWS_LOG_INFO, "open %s %s",
-                     self->settings->anchor ? self->settings->anchor : "-",
-                     hws_receiver_handle (self->receiver));
+    hws_collector_take_opened (&self->collector, self->settings->anchor,
+                               hws_receiver_handle (self->receiver));
     return GOES_ON;
 }
 

@@ -16,3 +16,8 @@ void hws_text_copy (char *to, size_t size, const char *from)
     }
     to[length] = '\0';
 }
+
+const char *hws_plural (uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}

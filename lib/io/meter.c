@@ -1,5 +1,7 @@
 #include "io/meter.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,8 +64,8 @@ void hws_meter_text (hws_meter_t *self, hws_ms_t now, hws_amount_t amount, char 
 {
     measure (self, now, amount);
     number_t records, bytes, record_rate, byte_rate;
-    snprintf (text, size, "%s records, %s, %s records/s, %s/s", grouped (amount.records, records),
-              scaled ((double) amount.bytes, bytes),
+    snprintf (text, size, "%s record%s, %s, %s records/s, %s/s", grouped (amount.records, records),
+              hws_plural (amount.records), scaled ((double) amount.bytes, bytes),
               grouped ((uint64_t) self->record_rate, record_rate),
               scaled (self->byte_rate, byte_rate));
 }

@@ -256,6 +256,7 @@ static size_t find_event (const process_t *receiver, const char *kind, const cha
         }
         copy_member (object, "event", event->event, sizeof event->event);
         copy_member (object, "label", event->label, sizeof event->label);
+        copy_member (object, "cause", event->cause, sizeof event->cause);
         copy_member (object, "reason", event->reason, sizeof event->reason);
         copy_member (object, "data", event->data, sizeof event->data);
         event->sender = read_number (object, "sender");

@@ -54,6 +54,7 @@ typedef struct {
     char event[16];
     uint64_t sender;
     char label[64];
+    char cause[32];
     char reason[256];
     char data[256]; /* the text of records and errors, as far as it fits */
 } event_t;

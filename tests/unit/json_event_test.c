@@ -164,13 +164,13 @@ static void a_bad_ending_says_why_as_a_word_and_as_a_sentence (void **state)
 
     (void) state;
     expect_line (&event, "{\"event\":\"dropped\",\"sender\":\"1\",\"label\":\"a\","
-                         "\"cause\":\"heartbeat\",\"reason\":\"heartbeat: silent for 15 s\","
+                         "\"cause\":\"heartbeat\",\"reason\":\"silent for 15 s\","
                          "\"records\":\"0\",\"bytes\":\"0\"}");
     event.kind = HWS_EVENT_CANCELLED;
     event.cause = "interrupted";
     event.reason = "";
     expect_line (&event, "{\"event\":\"cancelled\",\"sender\":\"1\",\"label\":\"a\","
-                         "\"cause\":\"interrupted\",\"reason\":\"interrupted\","
+                         "\"cause\":\"interrupted\",\"reason\":\"\","
                          "\"records\":\"0\",\"bytes\":\"0\"}");
 }
 
@@ -181,7 +181,26 @@ static void closed_is_no_senders_event (void **state)
 
     (void) state;
     expect_line (&event, "{\"event\":\"closed\",\"cause\":\"expired\","
-                         "\"reason\":\"expired: no sender came\"}");
+                         "\"reason\":\"no sender came\"}");
+}
+
+static void opened_names_the_anchor_and_its_handle (void **state)
+{
+    static const struct {
+        const char *anchor;
+        const char *expected;
+    } cases[] = {
+        {"r\"1", "{\"event\":\"opened\",\"anchor\":\"r\\\"1\",\"handle\":\"0123\"}"},
+        {NULL, "{\"event\":\"opened\",\"anchor\":null,\"handle\":\"0123\"}"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hws_bytes_t line;
+        assert_int_equal (hws_json_event_write_opened (&s_json, cases[i].anchor, "0123", &line), 0);
+        assert_int_equal (line.size, strlen (cases[i].expected));
+        assert_memory_equal (line.data, cases[i].expected, line.size);
+    }
 }
 
 static void an_error_has_its_text (void **state)
@@ -232,6 +251,7 @@ int main (void)
         TEST (a_clean_ending_has_counts_and_no_cause),
         TEST (a_bad_ending_says_why_as_a_word_and_as_a_sentence),
         TEST (closed_is_no_senders_event),
+        TEST (opened_names_the_anchor_and_its_handle),
         TEST (an_error_has_its_text),
         TEST (records_of_any_size_come_whole),
     };

@@ -27,6 +27,16 @@ static void nothing_yet_is_zero (void **state)
     expect_text (&meter, 1000, 0, 0, "0 records, 0 B, 0 records/s, 0 B/s");
 }
 
+static void one_record_is_singular (void **state)
+{
+    hws_meter_t meter;
+
+    (void) state;
+    hws_meter_init (&meter, 1000);
+
+    expect_text (&meter, 2000, 1, 5, "1 record, 5 B, 1 records/s, 5 B/s");
+}
+
 static void numbers_are_grouped_and_sizes_scaled (void **state)
 {
     hws_meter_t meter;
@@ -55,6 +65,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (nothing_yet_is_zero),
+        cmocka_unit_test (one_record_is_singular),
         cmocka_unit_test (numbers_are_grouped_and_sizes_scaled),
         cmocka_unit_test (the_rate_is_that_of_the_last_second),
     };
