@@ -20,6 +20,12 @@ typedef struct hws_sender_file {
     hws_output_t *output; /* its file */
 } file_t;
 
+/*  A sender whose records hold the delimiter, and that this was said of.  */
+typedef struct {
+    hws_map_node_t node; /* in `warned`, by `sender_id` */
+    uint64_t sender_id;  /* the key */
+} warned_t;
+
 /*  Counters have one writer, so that they need no locked addition.  */
 static void add (_Atomic uint64_t *counter, uint64_t amount)
 {
@@ -172,6 +178,44 @@ static void take_attached (hws_collector_t *self, const hws_event_t *event)
     }
 }
 
+static warned_t *find_warned (hws_collector_t *self, uint64_t sender_id)
+{
+    hws_map_node_t *const node =
+        hws_map_find (&self->warned, hws_bytes (&sender_id, sizeof sender_id));
+    return node ? hws_container_of (node, warned_t, node) : NULL;
+}
+
+static void forget_warned (hws_collector_t *self, warned_t *warned)
+{
+    if (warned) {
+        hws_map_remove (&self->warned, &warned->node);
+        free (warned);
+    }
+}
+
+/*  A record with the delimiter in it looks like several to who reads the output. Said once of
+ *  each sender; without memory, of each such record.  */
+static void warn_of_delimiter (hws_collector_t *self, const hws_event_t *event)
+{
+    if (self->settings->format != HWS_FORMAT_TEXT ||
+        !hws_framing_is_broken_by ((hws_framing_t) self->settings->framing,
+                                   hws_bytes (event->data, event->size)) ||
+        find_warned (self, event->sender_id)) {
+        return;
+    }
+    char name[320];
+    flush_before_words (self);
+    hws_console_say (self->console, HWS_LOG_WARN,
+                     "%s: a record holds the delimiter; give both ends another --framing",
+                     sender_name (event, name, sizeof name));
+    warned_t *const warned = calloc (1, sizeof *warned);
+    if (warned) {
+        warned->sender_id = event->sender_id;
+        hws_map_insert (&self->warned, &warned->node,
+                        hws_bytes (&warned->sender_id, sizeof (uint64_t)));
+    }
+}
+
 static void take_record (hws_collector_t *self, const hws_event_t *event)
 {
     add (&self->record_count, 1);
@@ -180,6 +224,7 @@ static void take_record (hws_collector_t *self, const hws_event_t *event)
         put_json (self, event);
         return;
     }
+    warn_of_delimiter (self, event);
     hws_output_t *output = hws_outputs_stdout (self->outputs);
     if (self->settings->output_dir) {
         const file_t *const file = find_file (self, event->sender_id);
@@ -232,6 +277,7 @@ static void take_ending (hws_collector_t *self, const hws_event_t *event, bool i
     if (file) {
         close_file (self, file);
     }
+    forget_warned (self, find_warned (self, event->sender_id));
     if (is_json (self)) {
         put_json (self, event);
         return;
@@ -310,8 +356,16 @@ void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool i
 static int init (hws_collector_t *self)
 {
     hws_hash_key_t key;
-    const int rc = hws_random_fill (&key, sizeof key);
-    return rc == 0 ? hws_map_init (&self->files, key) : rc;
+    int rc = hws_random_fill (&key, sizeof key);
+    rc = rc == 0 ? hws_map_init (&self->files, key) : rc;
+    if (rc < 0) {
+        return rc;
+    }
+    rc = hws_map_init (&self->warned, key);
+    if (rc < 0) {
+        hws_map_fini (&self->files);
+    }
+    return rc;
 }
 
 int hws_collector_init (hws_collector_t *self, const hws_recv_settings_t *settings,
@@ -329,6 +383,7 @@ int hws_collector_init (hws_collector_t *self, const hws_recv_settings_t *settin
         hws_console_say (console, HWS_LOG_ERROR, "%s: %s",
                          settings->output_dir ? settings->output_dir : "standard output",
                          rc == HWS_ESYSTEM ? strerror (errno) : hws_strerror (rc));
+        hws_map_fini (&self->warned);
         hws_map_fini (&self->files);
     }
     return rc;
@@ -340,7 +395,11 @@ void hws_collector_fini (hws_collector_t *self)
     while ((node = hws_map_any (&self->files)) != NULL) {
         close_file (self, hws_container_of (node, file_t, node));
     }
+    while ((node = hws_map_any (&self->warned)) != NULL) {
+        forget_warned (self, hws_container_of (node, warned_t, node));
+    }
     hws_outputs_destroy (&self->outputs);
     hws_json_event_fini (&self->json);
+    hws_map_fini (&self->warned);
     hws_map_fini (&self->files);
 }

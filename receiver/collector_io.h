@@ -22,6 +22,7 @@ typedef struct {
     hws_outputs_t *outputs;
     hws_map_t files; /* of the attached senders, by their ids; only with --output-dir */
     struct hws_sender_file *last_file; /* the one that was found last, or null */
+    hws_map_t warned;                  /* senders that were warned of, by their ids */
     hws_json_event_t json;             /* where lines of JSON are made */
     hws_framing_marks_t eol;           /* what ends a line of JSON */
     uint64_t bad_end_count;            /* senders dropped and cancelled, not by ourselves */

@@ -14,6 +14,12 @@ bool hws_framing_is_delimited (hws_framing_t framing)
     return framing == HWS_FRAMING_LINE || framing == HWS_FRAMING_NUL;
 }
 
+bool hws_framing_is_broken_by (hws_framing_t framing, hws_bytes_t record)
+{
+    return hws_framing_is_delimited (framing) && record.size > 0 &&
+           memchr (record.data, framing == HWS_FRAMING_LINE ? '\n' : '\0', record.size) != NULL;
+}
+
 int hws_framing_marks (hws_framing_t framing, size_t size, hws_framing_marks_t *marks)
 {
     *marks = (hws_framing_marks_t){0};

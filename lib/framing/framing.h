@@ -41,6 +41,10 @@ const char *hws_framing_unit (hws_framing_t framing);
  *  that output should be cut between records.  */
 bool hws_framing_is_delimited (hws_framing_t framing);
 
+/*  Whether a record holds the delimiter of the framing, so that who reads the stream takes it
+ *  for more than one record.  */
+bool hws_framing_is_broken_by (hws_framing_t framing, hws_bytes_t record);
+
 /*  The marks of a record of `size` bytes. Returns 0, or HWS_ETOO_LARGE when the
  *  size does not fit its prefix.  */
 int hws_framing_marks (hws_framing_t framing, size_t size, hws_framing_marks_t *marks);

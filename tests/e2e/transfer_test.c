@@ -260,6 +260,26 @@ static void two_senders_of_one_label_get_two_files (void **state)
     file_expect_same (process_path ("out/twin.2"), second);
 }
 
+static void records_that_hold_the_delimiter_are_warned_of_once_for_each_sender (void **state)
+{
+    const char *input = file_make ("in", "a\nb\0c\nd\0plain\0", 14);
+
+    (void) state;
+    process_t *receiver =
+        process_start (NULL, "hawser-recv", "--anchor", "files", "--senders", "2", NULL);
+    process_expect_exit (start_sender (input, "nul", "one"), 0);
+    process_expect_exit (start_sender (input, "nul", "two"), 0);
+
+    process_expect_exit (receiver, 0);
+    assert_int_equal (process_count_errors (receiver, "holds the delimiter"), 2);
+    assert_int_equal (process_count_errors (receiver, "sender 1 \"one\": a record holds the "
+                                                      "delimiter; give both ends another "
+                                                      "--framing"),
+                      1);
+    assert_string_equal (process_output (receiver, NULL), "a\nb\nc\nd\nplain\n"
+                                                          "a\nb\nc\nd\nplain\n");
+}
+
 static void records_travel_over_ipc_too (void **state)
 {
     (void) state;
@@ -287,6 +307,7 @@ int main (void)
         OVER_TCP (files_are_sent_in_the_order_of_the_arguments),
         OVER_TCP (json_shows_bytes_that_are_no_text_as_base64),
         OVER_TCP (two_senders_of_one_label_get_two_files),
+        OVER_TCP (records_that_hold_the_delimiter_are_warned_of_once_for_each_sender),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

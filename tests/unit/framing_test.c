@@ -305,6 +305,21 @@ static void a_length_that_does_not_fit_its_prefix_is_too_large (void **state)
                       HWS_ETOO_LARGE);
 }
 
+static void only_its_own_delimiter_breaks_a_framing (void **state)
+{
+    const hws_bytes_t line = hws_bytes ("a\nb", 3);
+    const hws_bytes_t nul = hws_bytes ("a\0", 2);
+
+    (void) state;
+    assert_true (hws_framing_is_broken_by (HWS_FRAMING_LINE, line));
+    assert_false (hws_framing_is_broken_by (HWS_FRAMING_LINE, nul));
+    assert_true (hws_framing_is_broken_by (HWS_FRAMING_NUL, nul));
+    assert_false (hws_framing_is_broken_by (HWS_FRAMING_NUL, line));
+    assert_false (hws_framing_is_broken_by (HWS_FRAMING_LENGTH, line));
+    assert_false (hws_framing_is_broken_by (HWS_FRAMING_CHUNK, nul));
+    assert_false (hws_framing_is_broken_by (HWS_FRAMING_LINE, hws_bytes (NULL, 0)));
+}
+
 static void words_name_the_framings_in_order (void **state)
 {
     (void) state;
@@ -414,6 +429,7 @@ int main (void)
         cmocka_unit_test (an_error_stays),
         cmocka_unit_test (delimiters_follow_and_lengths_precede_a_record),
         cmocka_unit_test (a_length_that_does_not_fit_its_prefix_is_too_large),
+        cmocka_unit_test (only_its_own_delimiter_breaks_a_framing),
         cmocka_unit_test (words_name_the_framings_in_order),
         cmocka_unit_test (the_same_framing_on_both_ends_gives_the_same_bytes),
     };
