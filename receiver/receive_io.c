@@ -24,6 +24,7 @@
 #define CLOSE_MS      1000 /* that the broker gets to answer a close */
 #define LAST_WORDS_MS 1000 /* and then to bring the endings */
 #define TICK_MS       100  /* between two drawings of the progress */
+#define RETRY_MS      200  /* between two tries for a name in use */
 #define WAIT_MS_MAX   60000
 
 #define GOES_ON HWS_COLLECTOR_GOES_ON
@@ -165,14 +166,17 @@ static void finish (receive_t *self)
 
 /*  ---- Beginning and end ---- */
 
-static int open_status (int code)
+static int open_status (const receive_t *self, int code)
 {
+    const bool has_wait = hws_recv_has_wait (self->settings);
     switch (code) {
     case HWS_EINVALID:
         return HWS_EXIT_USAGE;
+    case HWS_ENAME_IN_USE:
+        return has_wait ? HWS_EXIT_TIMEOUT : HWS_EXIT_FAILED;
     case HWS_EUNREACHABLE:
     case HWS_ETRANSPORT:
-        return HWS_EXIT_UNREACHABLE;
+        return has_wait ? HWS_EXIT_TIMEOUT : HWS_EXIT_UNREACHABLE;
     case HWS_ELIMIT:
     case HWS_EDENIED:
     case HWS_EBUFFER_FULL:
@@ -194,17 +198,44 @@ static int refuse (receive_t *self, int code)
     if (self->client) {
         hws_client_error (self->client, text, sizeof text);
     }
-    const int status = open_status (code);
-    const char *const subject = status == HWS_EXIT_UNREACHABLE || self->settings->anchor == NULL
-                                    ? self->settings->broker
-                                    : self->settings->anchor;
+    const bool is_about_broker =
+        code == HWS_EUNREACHABLE || code == HWS_ETRANSPORT || self->settings->anchor == NULL;
+    const char *const subject = is_about_broker ? self->settings->broker : self->settings->anchor;
+    const char *const hint = code == HWS_ENAME_IN_USE && !hws_recv_has_wait (self->settings)
+                                 ? " (its receiver may be away: try --wait)"
+                                 : "";
     if (strstr (text, subject)) {
-        hws_console_say (&self->console, HWS_LOG_ERROR, "%s", text);
+        hws_console_say (&self->console, HWS_LOG_ERROR, "%s%s", text, hint);
     } else {
-        hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s", subject,
-                         text[0] ? text : hws_strerror (code));
+        hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s%s", subject,
+                         text[0] ? text : hws_strerror (code), hint);
     }
-    return status;
+    return open_status (self, code);
+}
+
+/*  Opens, again and again while the name is in use and there is time: a receiver that died
+ *  holds its name for the anchor's orphan_ttl_ms. Returns 0, a code, or the status 128 +
+ *  a signal's number.  */
+static int open_in_time (receive_t *self)
+{
+    const int64_t wait_ms = hws_recv_wait_ms (self->settings);
+    const hws_ms_t give_up_at =
+        wait_ms == HWS_FOREVER ? HWS_NEVER : hws_time_after (hws_clock_ms (), wait_ms);
+    hws_receiver_options_t options = hws_recv_receiver_options (self->settings);
+    options.manual_ack = true;
+    for (;;) {
+        const int rc =
+            hws_receiver_open (&self->receiver, self->client, self->settings->anchor, &options);
+        const hws_ms_t left_ms = hws_time_until (hws_clock_ms (), give_up_at);
+        if (rc != HWS_ENAME_IN_USE || left_ms == 0) {
+            return rc;
+        }
+        poll (NULL, 0, (int) hws_time_min (left_ms, RETRY_MS));
+        const int signal = hws_watch_signal (&self->watch);
+        if (signal) {
+            return 128 + signal;
+        }
+    }
 }
 
 static int open_anchor (receive_t *self)
@@ -214,11 +245,9 @@ static int open_anchor (receive_t *self)
     if (rc < 0) {
         return refuse (self, rc);
     }
-    hws_receiver_options_t options = hws_recv_receiver_options (self->settings);
-    options.manual_ack = true;
-    rc = hws_receiver_open (&self->receiver, self->client, self->settings->anchor, &options);
-    if (rc < 0) {
-        return refuse (self, rc);
+    rc = open_in_time (self);
+    if (rc != 0) {
+        return rc < 0 ? refuse (self, rc) : rc;
     }
     hws_collector_take_opened (&self->collector, self->settings->anchor,
                                hws_receiver_handle (self->receiver));
@@ -277,7 +306,7 @@ int hws_receive (const hws_recv_settings_t *settings)
 {
     receive_t self = {.settings = settings, .end_at = HWS_NEVER};
     hws_console_init (&self.console, "hawser-recv", (hws_log_level_t) settings->log_level,
-                      settings->progress);
+                      hws_recv_draws_progress (settings, isatty (STDOUT_FILENO) == 1));
     int status = HWS_EXIT_FAILED;
     const int rc = hws_watch_start (&self.watch);
     if (rc == 0) {

@@ -30,6 +30,15 @@ static const hws_field_t s_fields[] = {
      .check = hws_check_name,
      .option = {"anchor", 'a', "NAME"},
      .help = "name of the anchor to open; without one it has only a handle"},
+    {.key = "wait_ms",
+     .type = HWS_FIELD_DURATION,
+     .offset = AT (wait_ms),
+     .is_nullable = true,
+     .preset = "0",
+     .max = HWS_INTEGER_MAX,
+     .option = {"wait", 'w', "DURATION"},
+     .help = "wait so long for a broker that is not there yet, and until the name is free; 0: 5 s "
+             "for a broker and not at all for the name; none: for ever"},
     {.key = "senders",
      .type = HWS_FIELD_INTEGER,
      .offset = AT (senders),
@@ -192,12 +201,27 @@ static int64_t length_of (hws_optional_t optional)
     return optional.state == HWS_VALUE ? (int64_t) optional.value : HWS_FOREVER;
 }
 
+bool hws_recv_draws_progress (const hws_recv_settings_t *self, bool is_stdout_terminal)
+{
+    return self->progress && (self->output_dir || !is_stdout_terminal);
+}
+
+int64_t hws_recv_wait_ms (const hws_recv_settings_t *self)
+{
+    return length_of (self->wait_ms);
+}
+
+bool hws_recv_has_wait (const hws_recv_settings_t *self)
+{
+    return hws_recv_wait_ms (self) != 0;
+}
+
 hws_client_options_t hws_recv_client_options (const hws_recv_settings_t *self)
 {
     return (hws_client_options_t){
         .endpoint = self->broker,
         .name = hws_recv_program.name,
-        .connect_ms = CONNECT_MS,
+        .connect_ms = hws_recv_has_wait (self) ? hws_recv_wait_ms (self) : CONNECT_MS,
         .give_up_ms = length_of (self->give_up_ms),
     };
 }

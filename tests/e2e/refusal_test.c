@@ -126,10 +126,46 @@ static void a_name_in_use_is_refused_and_the_first_goes_on (void **state)
     process_write (sender, "1\n", 2);
     process_wait_output (first, "1");
     process_t *second = process_start (NULL, "hawser-recv", "--anchor", "port", NULL);
-    expect_refusal (second, 1, "port");
+    expect_refusal (second, 1, "port is open (its receiver may be away: try --wait)");
+    process_t *third =
+        process_start (NULL, "hawser-recv", "--anchor", "port", "--wait", "0.3", NULL);
+    expect_refusal (third, 4, "port is open");
     process_close_input (sender);
     process_expect_exit (sender, 0);
     process_expect_exit (first, 0);
+}
+
+static void a_receiver_waits_for_its_dead_predecessors_name (void **state)
+{
+    (void) state;
+    fixture_start_broker (NULL, "{\"anchors\": {\"heartbeat_interval_ms\": 100, "
+                                "\"reconnect_grace_ms\": 100, \"orphan_ttl_ms\": 800}}");
+    process_t *dead = process_start (NULL, "hawser-recv", "--anchor", "port", NULL);
+    process_wait_error (dead, "open port");
+    process_signal (dead, SIGKILL);
+    process_expect_exit (dead, 128 + SIGKILL);
+
+    process_t *next = process_start (NULL, "hawser-recv", "--anchor", "port", "--wait", "30", NULL);
+    process_wait_error (next, "open port");
+    process_signal (next, SIGTERM);
+
+    process_expect_exit (next, 143);
+}
+
+static void a_signal_ends_the_wait_for_a_name (void **state)
+{
+    process_t *first = process_start (NULL, "hawser-recv", "--anchor", "port", NULL);
+
+    (void) state;
+    process_wait_error (first, "open port");
+    process_t *second =
+        process_start (NULL, "hawser-recv", "--anchor", "port", "--wait", "none", NULL);
+    process_watch (300);
+    process_signal (second, SIGINT);
+
+    process_expect_exit (second, 130);
+    process_signal (first, SIGINT);
+    process_expect_exit (first, 130);
 }
 
 static void a_sender_too_many_is_6_with_the_limit (void **state)
@@ -256,6 +292,8 @@ int main (void)
         OVER_TCP (an_unknown_handle_is_1_and_named),
         OVER_TCP (an_anchor_still_absent_after_the_wait_is_4),
         OVER_TCP (a_name_in_use_is_refused_and_the_first_goes_on),
+        BARE (a_receiver_waits_for_its_dead_predecessors_name),
+        OVER_TCP (a_signal_ends_the_wait_for_a_name),
         OVER_TCP (a_sender_too_many_is_6_with_the_limit),
         OVER_TCP (a_label_never_leads_out_of_the_output_directory),
         OVER_TCP (bad_command_lines_are_2_with_one_clear_line),

@@ -433,6 +433,41 @@ static void what_a_receiver_is_told_reaches_the_library (void **state)
     hws_conf_destroy (&conf);
 }
 
+static void what_a_receiver_waits_for_is_the_broker_and_the_name (void **state)
+{
+    (void) state;
+    hws_conf_t *conf = new_conf (&hws_recv_program);
+    const hws_recv_settings_t *const settings = hws_conf_values (conf);
+    assert_false (hws_recv_has_wait (settings));
+    assert_int_equal (hws_recv_client_options (settings).connect_ms, 5000);
+
+    assert_int_equal (set (conf, "wait_ms", "1.5"), 0);
+
+    assert_true (hws_recv_has_wait (settings));
+    assert_int_equal (hws_recv_wait_ms (settings), 1500);
+    assert_int_equal (hws_recv_client_options (settings).connect_ms, 1500);
+    assert_int_equal (set (conf, "wait_ms", "none"), 0);
+    assert_int_equal (hws_recv_wait_ms (settings), HWS_FOREVER);
+    assert_int_equal (hws_recv_client_options (settings).connect_ms, HWS_FOREVER);
+    hws_conf_destroy (&conf);
+}
+
+static void progress_is_not_drawn_where_records_go (void **state)
+{
+    (void) state;
+    hws_conf_t *conf = new_conf (&hws_recv_program);
+    const hws_recv_settings_t *const settings = hws_conf_values (conf);
+    assert_false (hws_recv_draws_progress (settings, false));
+
+    assert_int_equal (set (conf, "progress", "true"), 0);
+
+    assert_true (hws_recv_draws_progress (settings, false));
+    assert_false (hws_recv_draws_progress (settings, true));
+    assert_int_equal (set (conf, "output_dir", "d"), 0);
+    assert_true (hws_recv_draws_progress (settings, true));
+    hws_conf_destroy (&conf);
+}
+
 static void names_are_checked_before_anything_is_connected (void **state)
 {
     (void) state;
@@ -513,6 +548,8 @@ int main (int argc, char **argv)
         cmocka_unit_test (what_a_sender_is_told_reaches_the_library),
         cmocka_unit_test (what_a_receiver_is_not_told_is_the_brokers_to_choose),
         cmocka_unit_test (what_a_receiver_is_told_reaches_the_library),
+        cmocka_unit_test (what_a_receiver_waits_for_is_the_broker_and_the_name),
+        cmocka_unit_test (progress_is_not_drawn_where_records_go),
         cmocka_unit_test (names_are_checked_before_anything_is_connected),
         cmocka_unit_test (a_framing_is_refused_where_no_text_is_framed),
         cmocka_unit_test (only_a_sender_must_be_told_its_anchor),
