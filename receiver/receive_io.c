@@ -1,6 +1,7 @@
 #include "receiver/receive_io.h"
 
 #include "base/text.h"
+#include "conf/connection_io.h"
 #include "conf/program_io.h"
 #include "io/clock_io.h"
 #include "io/console_io.h"
@@ -32,6 +33,7 @@
 typedef struct {
     const hws_recv_settings_t *settings;
     hws_console_t console;
+    hws_connection_words_t words; /* for the client's thread */
     hws_watch_t watch;
     hws_client_t *client;
     hws_receiver_t *receiver;
@@ -240,7 +242,12 @@ static int open_in_time (receive_t *self)
 
 static int open_anchor (receive_t *self)
 {
-    const hws_client_options_t client_options = hws_recv_client_options (self->settings);
+    hws_client_options_t client_options = hws_recv_client_options (self->settings);
+    self->words = (hws_connection_words_t){.console = &self->console,
+                                           .broker = self->settings->broker,
+                                           .give_up_ms = client_options.give_up_ms};
+    client_options.on_connection = hws_connection_say;
+    client_options.on_connection_arg = &self->words;
     int rc = hws_client_new (&self->client, &client_options);
     if (rc < 0) {
         return refuse (self, rc);

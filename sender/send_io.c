@@ -1,5 +1,6 @@
 #include "sender/send_io.h"
 
+#include "conf/connection_io.h"
 #include "conf/program_io.h"
 #include "framing/splitter.h"
 #include "io/clock_io.h"
@@ -24,6 +25,7 @@
 typedef struct {
     const hws_send_settings_t *settings;
     hws_console_t console;
+    hws_connection_words_t words; /* for the client's thread */
     hws_watch_t watch;
     hws_client_t *client;
     hws_sender_t *sender;
@@ -275,7 +277,12 @@ static int refuse (send_t *self, int code)
 
 static int attach (send_t *self)
 {
-    const hws_client_options_t client_options = hws_send_client_options (self->settings);
+    hws_client_options_t client_options = hws_send_client_options (self->settings);
+    self->words = (hws_connection_words_t){.console = &self->console,
+                                           .broker = self->settings->broker,
+                                           .give_up_ms = client_options.give_up_ms};
+    client_options.on_connection = hws_connection_say;
+    client_options.on_connection_arg = &self->words;
     int rc = hws_client_new (&self->client, &client_options);
     if (rc == 0) {
         const hws_sender_options_t options = hws_send_sender_options (self->settings);
