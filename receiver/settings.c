@@ -29,7 +29,9 @@ static const hws_field_t s_fields[] = {
      .is_nullable = true,
      .check = hws_check_name,
      .option = {"anchor", 'a', "NAME"},
-     .help = "name of the anchor to open; without one it has only a handle"},
+     .help =
+         "name of the anchor to open; without one it has only a handle, which the line \"open - "
+         "HANDLE\" on stderr tells"},
     {.key = "wait_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (wait_ms),
