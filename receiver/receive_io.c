@@ -48,12 +48,14 @@ typedef struct {
 
 /*  ---- The watching thread ---- */
 
-static void stop (void *context, int signal)
+/*  Whatever the broker says, or does not say, the endings come.  */
+static bool stop (void *context, int signal)
 {
     receive_t *const self = context;
     hws_receiver_close (self->receiver,
                         signal == SIGINT ? "the receiver got SIGINT" : "the receiver got SIGTERM",
                         CLOSE_MS);
+    return true;
 }
 
 static void draw_progress (void *context)

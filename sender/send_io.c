@@ -42,12 +42,13 @@ typedef struct {
 
 /*  ---- The watching thread ---- */
 
-static void stop (void *context, int signal)
+/*  While the broker says nothing of the cancel the stream does not end, and nor would we.  */
+static bool stop (void *context, int signal)
 {
     send_t *const self = context;
-    hws_sender_cancel (self->sender,
-                       signal == SIGINT ? "the sender got SIGINT" : "the sender got SIGTERM",
-                       CANCEL_MS);
+    const char *const reason =
+        signal == SIGINT ? "the sender got SIGINT" : "the sender got SIGTERM";
+    return hws_sender_cancel (self->sender, reason, CANCEL_MS) == 0;
 }
 
 static void draw_progress (void *context)

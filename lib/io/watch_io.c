@@ -25,8 +25,8 @@ static void stop_if_due (hws_watch_t *self)
     hws_watch_stop_t *const stop = self->stop;
     if (stop && self->signal) {
         self->stop = NULL;
-        stop (self->stop_context, self->signal);
-        self->leave_at = hws_time_after (hws_clock_ms (), END_PATIENCE_MS);
+        const bool is_stopped = stop (self->stop_context, self->signal);
+        self->leave_at = hws_time_after (hws_clock_ms (), is_stopped ? END_PATIENCE_MS : 0);
     }
 }
 

@@ -16,8 +16,9 @@
 #include <stdbool.h>
 
 /*  Ends the waits of the main thread; called once, on the watching thread or within
- *  hws_watch_guard, and should not take longer than a second.  */
-typedef void hws_watch_stop_t (void *context, int signal);
+ *  hws_watch_guard, and should not take longer than a second. Returns whether it did:
+ *  if not, there is nothing to wait for, and the process ends at once.  */
+typedef bool hws_watch_stop_t (void *context, int signal);
 
 /*  Called every so often, on the watching thread.  */
 typedef void hws_watch_tick_t (void *context);

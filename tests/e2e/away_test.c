@@ -14,7 +14,7 @@
 
 /*  At once, on a machine with other things to do. A program that waited for the broker's
  *  word, and then for its endings, would take longer.  */
-#define AT_ONCE_MS 1900
+#define AT_ONCE_MS 3000
 
 static process_t *start_receiver (const char *format, const char *option, const char *value)
 {
@@ -127,6 +127,26 @@ static void a_time_limit_without_broker_ends_at_once_with_endings (void **state)
     process_expect_exit (sender, 143);
 }
 
+static void an_interrupt_while_the_broker_stands_still_does_not_wait_for_it (void **state)
+{
+    process_t *receiver = start_receiver ("json", "--give-up", "1m");
+    process_t *sender = start_sender (receiver);
+
+    /*  A second that the broker gets; the receiver takes its leave in another.  */
+    (void) state;
+    process_signal (fixture_broker (), SIGSTOP);
+    const int64_t signalled_at = process_now ();
+    process_signal (sender, SIGINT);
+    process_expect_exit (sender, 130);
+    assert_true (process_now () - signalled_at < AT_ONCE_MS);
+    process_signal (receiver, SIGINT);
+    process_expect_exit (receiver, 130);
+    process_signal (fixture_broker (), SIGCONT);
+
+    assert_int_equal (event_count (receiver, "cancelled", "s"), 1);
+    assert_int_equal (event_count (receiver, "closed", NULL), 1);
+}
+
 #define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
 #define OVER_IPC(test) cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
 
@@ -137,6 +157,7 @@ int main (void)
         OVER_IPC (both_programs_say_that_the_broker_went_away_and_is_back),
         OVER_TCP (an_interrupt_without_broker_ends_at_once_with_endings_in_text),
         OVER_TCP (an_interrupt_without_broker_ends_at_once_with_endings_in_json),
+        OVER_TCP (an_interrupt_while_the_broker_stands_still_does_not_wait_for_it),
         OVER_TCP (a_time_limit_without_broker_ends_at_once_with_endings),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /*  The watching thread: a signal stops what is guarded, once.  */
 #include "io/watch_io.h"
 
+#include "io/clock_io.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,6 +37,12 @@ static void tell_tick (void *context)
     tell (context, 0);
 }
 
+static bool tell_stop (void *context, int signal)
+{
+    tell (context, signal);
+    return true;
+}
+
 static int set_up (void **state)
 {
     (void) state;
@@ -67,7 +75,7 @@ static bool is_told (void)
 static void a_signal_stops_what_is_guarded_and_is_remembered (void **state)
 {
     (void) state;
-    hws_watch_guard (&s_fixture.watch, tell, &s_fixture);
+    hws_watch_guard (&s_fixture.watch, tell_stop, &s_fixture);
     assert_int_equal (hws_watch_signal (&s_fixture.watch), 0);
     kill (getpid (), SIGTERM);
 
@@ -84,7 +92,7 @@ static void a_signal_before_the_guard_stops_at_the_guard (void **state)
         poll (NULL, 0, 1);
     }
     assert_false (is_told ());
-    hws_watch_guard (&s_fixture.watch, tell, &s_fixture);
+    hws_watch_guard (&s_fixture.watch, tell_stop, &s_fixture);
 
     assert_true (is_told ());
     assert_int_equal (wait_told (), SIGINT);
@@ -93,7 +101,7 @@ static void a_signal_before_the_guard_stops_at_the_guard (void **state)
 static void what_was_released_is_not_stopped (void **state)
 {
     (void) state;
-    hws_watch_guard (&s_fixture.watch, tell, &s_fixture);
+    hws_watch_guard (&s_fixture.watch, tell_stop, &s_fixture);
     assert_int_equal (hws_watch_release (&s_fixture.watch), 0);
     kill (getpid (), SIGINT);
     while (hws_watch_signal (&s_fixture.watch) == 0) {
@@ -143,18 +151,32 @@ static void signal_unguarded (hws_watch_t *watch)
     kill (getpid (), SIGINT);
 }
 
-static void ignore (void *context, int signal)
+static bool signal_again (void *context, int signal)
 {
     (void) signal;
     *(bool *) context = true;
     kill (getpid (), SIGINT);
+    return true;
+}
+
+static bool fail_to_stop (void *context, int signal)
+{
+    (void) context;
+    (void) signal;
+    return false;
+}
+
+static void signal_unstoppable (hws_watch_t *watch)
+{
+    hws_watch_guard (watch, fail_to_stop, NULL);
+    kill (getpid (), SIGTERM);
 }
 
 static void signal_twice (hws_watch_t *watch)
 {
     static bool is_stopped;
 
-    hws_watch_guard (watch, ignore, &is_stopped);
+    hws_watch_guard (watch, signal_again, &is_stopped);
     kill (getpid (), SIGTERM);
 }
 
@@ -162,6 +184,16 @@ static void a_signal_ends_a_process_that_has_nothing_to_stop (void **state)
 {
     (void) state;
     assert_int_equal (status_of (signal_unguarded), 128 + SIGINT);
+}
+
+static void a_signal_ends_a_process_that_cannot_be_stopped (void **state)
+{
+    (void) state;
+    const hws_ms_t begun_at = hws_clock_ms ();
+    assert_int_equal (status_of (signal_unstoppable), 128 + SIGTERM);
+
+    /*  One that could be stopped gets 2500 ms to end.  */
+    assert_true (hws_clock_ms () - begun_at < 2400);
 }
 
 static void a_second_signal_ends_the_process_with_the_first_ones_status (void **state)
@@ -180,6 +212,7 @@ int main (void)
         TEST (what_was_released_is_not_stopped),
         TEST (ticks_come_until_they_are_taken_back),
         cmocka_unit_test (a_signal_ends_a_process_that_has_nothing_to_stop),
+        cmocka_unit_test (a_signal_ends_a_process_that_cannot_be_stopped),
         cmocka_unit_test (a_second_signal_ends_the_process_with_the_first_ones_status),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
