@@ -109,7 +109,7 @@ hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name)
     return node ? hws_container_of (node, hws_anchor_t, by_name) : NULL;
 }
 
-/*  ---- Windows --------------------------------------------------------------------- */
+/*  ---- Windows ---- */
 
 uint64_t hws_anchor_next_window (const hws_anchor_t *self)
 {
@@ -146,7 +146,7 @@ void hws_anchor_serve (hws_engine_t *engine, hws_anchor_t *self)
     }
 }
 
-/*  ---- The receiver ---------------------------------------------------------------- */
+/*  ---- The receiver ---- */
 
 static bool is_expiring (const hws_anchor_t *self)
 {
@@ -202,7 +202,7 @@ void hws_anchor_leave (hws_engine_t *engine, hws_anchor_t *self)
     hws_anchor_arm (engine, self);
 }
 
-/*  ---- The end --------------------------------------------------------------------- */
+/*  ---- The end ---- */
 
 /*  Last word to the receiver, tombstones for late requests, and the anchor is gone.
  *  Attaches that wait for it are answered.  */

@@ -9,7 +9,7 @@
 
 #define LOOSE_MAX 4096 /* strangers' answers and log lines beyond are dropped */
 
-/*  ---- Effects that belong to no client ------------------------------------------ */
+/*  ---- Effects that belong to no client ---- */
 
 static hws_effect_t *push_loose (hws_engine_t *self)
 {
@@ -63,7 +63,7 @@ void hws_engine_send_stranger (hws_engine_t *self, const hws_address_t *to,
     effect->size = size;
 }
 
-/*  ---- Answers --------------------------------------------------------------------- */
+/*  ---- Answers ---- */
 
 void hws_engine_answer (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request,
                         hws_control_t *answer)

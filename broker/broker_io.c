@@ -49,7 +49,7 @@ struct hws_broker {
     bool is_hurried; /* stopped by a second signal: nothing is waited for */
 };
 
-/*  --- One turn ---------------------------------------------------------------  */
+/*  ---- One turn ---- */
 
 static void report_gone (hws_broker_t *self, hws_ms_t now)
 {
@@ -196,7 +196,7 @@ static int on_timer (zloop_t *loop, int timer_id, void *arg)
     return run_turn (self);
 }
 
-/*  --- Signals ----------------------------------------------------------------  */
+/*  ---- Signals ---- */
 
 static void stop (hws_broker_t *self, hws_ms_t now)
 {
@@ -310,7 +310,7 @@ int hws_broker_run (hws_broker_t *self)
     return 0;
 }
 
-/*  --- Beginning and end ------------------------------------------------------  */
+/*  ---- Beginning and end ---- */
 
 static int new_engine (hws_broker_t *self, const hws_broker_settings_t *settings)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*  ---- Life ------------------------------------------------------------------------ */
+/*  ---- Life ---- */
 
 static hws_map_t *map_at (hws_engine_t *self, size_t i)
 {
@@ -122,7 +122,7 @@ hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t han
     return token;
 }
 
-/*  ---- Time ------------------------------------------------------------------------ */
+/*  ---- Time ---- */
 
 /*  Begins a turn. A turn comes within half an interval of the one before; one that is
  *  later than that by more than half an interval moves every deadline on, by the
@@ -188,7 +188,7 @@ hws_ms_t hws_engine_wake_at (const hws_engine_t *self)
     return hws_time_after (at, self->skew);
 }
 
-/*  ---- Messages ------------------------------------------------------------------- */
+/*  ---- Messages ---- */
 
 static void handle_request (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *message)
 {
@@ -400,7 +400,7 @@ bool hws_engine_pop (hws_engine_t *self, hws_effect_t *effect)
     return false;
 }
 
-/*  ---- The shell's questions ------------------------------------------------------ */
+/*  ---- The shell's questions ---- */
 
 void hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason)
 {

@@ -9,7 +9,7 @@
 #define GRACE_INTERVALS  4   /* an away seat has at least so many to come back */
 #define REWIND_AGAIN_MS  200 /* REWIND is repeated at most so often while runs ahead come */
 
-/*  ---- Windows and the budget ------------------------------------------------- */
+/*  ---- Windows and the budget ---- */
 
 /*  Recomputes the seat's part of the budget. An exiting seat needs what the receiver
  *  may still hold of it, but for the ending, which may lie beyond the limit and counts
@@ -58,7 +58,7 @@ void hws_seat_allow (hws_engine_t *engine, hws_seat_t *self)
     hws_out_grant (engine, self);
 }
 
-/*  ---- Life --------------------------------------------------------------------- */
+/*  ---- Life ---- */
 
 static void link_up (hws_engine_t *engine, hws_seat_t *self)
 {
@@ -223,7 +223,7 @@ void hws_seat_advance (hws_seat_t *self, const hws_run_t *run)
     }
 }
 
-/*  ---- Endings ------------------------------------------------------------------- */
+/*  ---- Endings ---- */
 
 static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t by)
 {
@@ -358,7 +358,7 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
     }
 }
 
-/*  ---- Deadlines ----------------------------------------------------------------- */
+/*  ---- Deadlines ---- */
 
 /*  Our own ending replaces a clean one that the receiver cannot get any more.  */
 static void replace_ending (hws_engine_t *engine, hws_seat_t *self)
@@ -389,7 +389,7 @@ void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
     }
 }
 
-/*  ---- The receiver, again ------------------------------------------------------- */
+/*  ---- The receiver, again ---- */
 
 int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
 {
@@ -441,7 +441,7 @@ void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
     hws_seat_rewind (engine, self);
 }
 
-/*  ---- Look-up -------------------------------------------------------------------- */
+/*  ---- Look-up ---- */
 
 hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
                                  uint64_t session_id)

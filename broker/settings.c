@@ -210,7 +210,7 @@ static const hws_alias_t s_aliases[] = {
     {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "log less"},
 };
 
-/*  ---- Rules between fields ----  */
+/*  ---- Rules between fields ---- */
 
 static bool is_same_endpoint (const hws_endpoint_parts_t *a, const hws_endpoint_parts_t *b)
 {

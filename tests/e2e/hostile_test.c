@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-/*  ---- The good ones ---------------------------------------------------------------- */
+/*  ---- The good ones ---- */
 
 static struct {
     process_t *receiver;
@@ -52,7 +52,7 @@ static void expect_good_ones_unharmed (void)
     assert_true (process_is_running (fixture_broker ()));
 }
 
-/*  ---- The bad ones ------------------------------------------------------------------ */
+/*  ---- The bad ones ---- */
 
 typedef struct {
     void *context;
@@ -142,7 +142,7 @@ static void raw_expect_alive (const raw_t *raw)
     raw_expect (raw, "HELLO", "\"Ok\"");
 }
 
-/*  ---- Tests ---------------------------------------------------------------------------- */
+/*  ---- Tests ---- */
 
 static void random_multiparts_hurt_nobody (void **state)
 {

@@ -78,7 +78,7 @@ static void receiver_notified (hws_session_receiver_t *core)
     (void) core;
 }
 
-/*  ---- Receivers ------------------------------------------------------------------------------ */
+/*  ---- Receivers ---- */
 
 static shown_t *shown_of (receiver_t *self, const hws_event_t *event)
 {

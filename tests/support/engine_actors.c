@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-/*  ---- Batches ------------------------------------------------------------------------- */
+/*  ---- Batches ---- */
 
 void batch_begin (batch_t *self, hws_batch_kind_t kind)
 {
@@ -67,7 +67,7 @@ void batch_send (batch_t *self, client_t *client)
     world_pump (client->world);
 }
 
-/*  ---- Anchors --------------------------------------------------------------------------- */
+/*  ---- Anchors ---- */
 
 hws_handle_t anchor_open (client_t *receiver, uint64_t open_id, const char *name,
                           const hws_open_t *open)
@@ -101,7 +101,7 @@ void anchor_cancel (client_t *client, hws_handle_t handle, uint64_t sender_id, c
     client_ask (client, &message);
 }
 
-/*  ---- Streams --------------------------------------------------------------------------- */
+/*  ---- Streams ---- */
 
 void stream_ask (client_t *client, uint64_t session_id, hws_handle_t handle)
 {
@@ -179,7 +179,7 @@ void stream_end (stream_t *self)
     batch_send (&batch, self->client);
 }
 
-/*  ---- What is expected --------------------------------------------------------------- */
+/*  ---- What is expected ---- */
 
 const hws_run_t *expect_run (client_t *receiver, hws_run_type_t type, uint64_t routing,
                              uint64_t first_seq, uint32_t count)

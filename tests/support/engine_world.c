@@ -72,7 +72,7 @@ void world_end (world_t *self)
     }
 }
 
-/*  ---- What the engine says ---------------------------------------------------------- */
+/*  ---- What the engine says ---- */
 
 static void release (world_t *self, void *payload)
 {
@@ -194,7 +194,7 @@ void world_pump (world_t *self)
     world_check (self);
 }
 
-/*  ---- Time -------------------------------------------------------------------------- */
+/*  ---- Time ---- */
 
 void world_advance (world_t *self, hws_ms_t length_ms)
 {
@@ -228,7 +228,7 @@ void world_oversleep (world_t *self, hws_ms_t length_ms)
     world_pump (self);
 }
 
-/*  ---- What clients say ---------------------------------------------------------------- */
+/*  ---- What clients say ---- */
 
 static void take_new_address (client_t *self)
 {
@@ -338,7 +338,7 @@ void client_ping (client_t *self)
     client_say (self, &ping);
 }
 
-/*  ---- What clients heard -------------------------------------------------------------- */
+/*  ---- What clients heard ---- */
 
 static heard_t *take (client_t *self, heard_t *heard)
 {

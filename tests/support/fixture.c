@@ -28,7 +28,7 @@ static const char *const s_short_times =
 static const char *const s_wrapped_times =
     "{\"anchors\": {\"heartbeat_interval_ms\": 5000, \"reconnect_grace_ms\": 10000}}";
 
-/*  ---- Brokers ------------------------------------------------------------------------ */
+/*  ---- Brokers ---- */
 
 int fixture_setup_bare (void **state)
 {
@@ -108,7 +108,7 @@ const char *fixture_endpoint (void)
     return s_fixture.endpoint;
 }
 
-/*  ---- Files --------------------------------------------------------------------------- */
+/*  ---- Files ---- */
 
 const char *file_make (const char *name, const void *data, size_t size)
 {
@@ -218,7 +218,7 @@ const char *file_make_stream (const char *name, const char *framing, uint64_t se
     return path;
 }
 
-/*  ---- Events ---------------------------------------------------------------------------- */
+/*  ---- Events ---- */
 
 static void copy_member (const cJSON *object, const char *name, char *text, size_t size)
 {

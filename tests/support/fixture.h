@@ -30,7 +30,7 @@ process_t *fixture_start_broker (const char *listen, const char *config);
 process_t *fixture_broker (void);
 const char *fixture_endpoint (void);
 
-/*  ---- Files ------------------------------------------------------------------------ */
+/*  ---- Files ---- */
 
 /*  Makes a file of the scratch directory; returns its path.  */
 const char *file_make (const char *name, const void *data, size_t size);
@@ -48,7 +48,7 @@ void file_expect (const char *path, const void *data, size_t size);
  *  NULs and invalid UTF-8 in them.  */
 const char *file_make_stream (const char *name, const char *framing, uint64_t seed, size_t size);
 
-/*  ---- Events of `hawser-recv --format json` ----------------------------------------- */
+/*  ---- Events of `hawser-recv --format json` ---- */
 
 typedef struct {
     char event[16];

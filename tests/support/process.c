@@ -78,7 +78,7 @@ bool process_sizes_matter (void)
     return read_scale () == 1 && !getenv ("HAWSER_WRAP");
 }
 
-/*  ---- Failing ------------------------------------------------------------------- */
+/*  ---- Failing ---- */
 
 static void print_tail (const char *name, const char *what, const pipe_t *pipe)
 {
@@ -117,7 +117,7 @@ void process_fail (const char *format, ...)
     abort ();
 }
 
-/*  ---- Setup ----------------------------------------------------------------------- */
+/*  ---- Setup ---- */
 
 int process_setup (void)
 {
@@ -133,7 +133,7 @@ int process_setup (void)
     return 0;
 }
 
-/*  ---- Starting ---------------------------------------------------------------------- */
+/*  ---- Starting ---- */
 
 /*  The programs' directory: given, or two above the test's own (build/tests/e2e/x).  */
 static void find_program (const char *name, char path[PATH_MAX])
@@ -280,7 +280,7 @@ pid_t process_pid (const process_t *self)
     return self->pid;
 }
 
-/*  ---- Waiting ------------------------------------------------------------------------ */
+/*  ---- Waiting ---- */
 
 /*  Reads what is there. Returns false when the program closed it.  */
 static bool read_some (pipe_t *pipe)
@@ -515,7 +515,7 @@ void process_signal (process_t *self, int signal)
     }
 }
 
-/*  ---- Looking -------------------------------------------------------------------------- */
+/*  ---- Looking ---- */
 
 const char *process_output (const process_t *self, size_t *size)
 {
@@ -540,7 +540,7 @@ size_t process_count_errors (const process_t *self, const char *part)
     return count_lines (&self->errors, part);
 }
 
-/*  ---- The end ---------------------------------------------------------------------------- */
+/*  ---- The end ---- */
 
 /*  Whether a program's last words are a report of a bug.  */
 static bool has_report (const process_t *self)

@@ -95,7 +95,7 @@ void scratch_remove (void)
     nftw (s_scratch.directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/*  ---- What the system says ----------------------------------------------------------- */
+/*  ---- What the system says ---- */
 
 size_t process_descriptors (const process_t *self)
 {

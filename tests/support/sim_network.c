@@ -38,7 +38,7 @@ static void release (hws_payload_t *payload)
     }
 }
 
-/*  ---- Lanes ----------------------------------------------------------------------------- */
+/*  ---- Lanes ---- */
 
 static void put (sim_network_t *self, sim_lane_t *lane, const char *verb, const uint8_t *data,
                  size_t size)
@@ -85,7 +85,7 @@ static void empty (sim_lane_t *lane)
     }
 }
 
-/*  ---- Connections ------------------------------------------------------------------------- */
+/*  ---- Connections ---- */
 
 static hws_address_t address_of (const sim_connection_t *connection)
 {
@@ -156,7 +156,7 @@ static void drop (sim_network_t *self, sim_connection_t *connection)
     free (connection);
 }
 
-/*  ---- The broker --------------------------------------------------------------------------- */
+/*  ---- The broker ---- */
 
 static void let_go (sim_network_t *self, void *payload)
 {
@@ -232,7 +232,7 @@ static void run_broker (sim_network_t *self)
     engine_check (self->engine, self->tokens);
 }
 
-/*  ---- Clients ------------------------------------------------------------------------------- */
+/*  ---- Clients ---- */
 
 static void to_client (sim_network_t *self, sim_client_t *client, packet_t *packet)
 {
@@ -312,7 +312,7 @@ void sim_step (sim_network_t *self)
     }
 }
 
-/*  ---- Birth and death ------------------------------------------------------------------------ */
+/*  ---- Birth and death ---- */
 
 void sim_init (sim_network_t *self, uint64_t seed, int count)
 {

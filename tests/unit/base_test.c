@@ -18,7 +18,7 @@
 
 #define COUNT(array) (sizeof array / sizeof *array)
 
-/*  ---- Bytes ----  */
+/*  ---- Bytes ---- */
 
 static void integers_are_big_endian_and_come_back (void **state)
 {
@@ -101,7 +101,7 @@ static void hex_is_printed_lower_and_read_in_both_cases (void **state)
     assert_int_equal (hws_hex_parse (hws_bytes_of_text ("00af10ff0"), bytes, 4), HWS_EMALFORMED);
 }
 
-/*  ---- UTF-8 ----  */
+/*  ---- UTF-8 ---- */
 
 static void utf8_takes_every_code_point_and_no_surrogate (void **state)
 {
@@ -187,7 +187,7 @@ static void utf8_refuses_what_is_not (void **state)
     assert_true (hws_utf8_is_valid (hws_bytes_of_text ("Zürich \xf0\x9f\x98\x80")));
 }
 
-/*  ---- Errors ----  */
+/*  ---- Errors ---- */
 
 static void every_wire_error_has_a_word_that_leads_back (void **state)
 {
@@ -213,7 +213,7 @@ static void unknown_errors_have_a_text_too (void **state)
     assert_int_equal (hws_error_from_word ("not_found", 8), HWS_EPROTOCOL);
 }
 
-/*  ---- Time ----  */
+/*  ---- Time ---- */
 
 static void time_stays_at_never_and_does_not_wrap (void **state)
 {
@@ -229,7 +229,7 @@ static void time_stays_at_never_and_does_not_wrap (void **state)
     assert_true (hws_time_min (3, HWS_NEVER) == 3);
 }
 
-/*  ---- Random numbers ----  */
+/*  ---- Random numbers ---- */
 
 static void the_same_seed_gives_the_same_numbers (void **state)
 {
@@ -268,7 +268,7 @@ static void numbers_below_a_bound_take_every_value (void **state)
     assert_true (hws_random_below (&random, 1) == 0);
 }
 
-/*  ---- Lists ----  */
+/*  ---- Lists ---- */
 
 typedef struct {
     hws_link_t link;
@@ -341,7 +341,7 @@ static void removing_from_no_list_is_harmless (void **state)
     assert_int_equal (list.count, 0);
 }
 
-/*  ---- Heaps ----  */
+/*  ---- Heaps ---- */
 
 enum { TIMERS = 50 };
 
@@ -441,7 +441,7 @@ static void heap_of_many_timers_empties_in_order (void **state)
     assert_true (hws_heap_first_at (&heap) == HWS_NEVER);
 }
 
-/*  ---- Maps ----  */
+/*  ---- Maps ---- */
 
 static void hash_is_siphash_1_3 (void **state)
 {

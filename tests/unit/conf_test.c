@@ -16,7 +16,7 @@
 #define COUNT(array)   (sizeof array / sizeof *array)
 #define LITERAL(bytes) bytes, sizeof bytes - 1
 
-/*  ---- A program of every kind of field ----  */
+/*  ---- A program of every kind of field ---- */
 
 typedef struct {
     bool flag;
@@ -197,7 +197,7 @@ static void assert_all_refused (const refused_t *rows, size_t count)
     }
 }
 
-/*  ---- Files ----  */
+/*  ---- Files ---- */
 
 static void presets_are_the_values_of_an_empty_file (void **state)
 {
@@ -520,7 +520,7 @@ static void every_truncation_of_a_file_is_refused (void **state)
     }
 }
 
-/*  ---- Texts from options and the environment ----  */
+/*  ---- Texts from options and the environment ---- */
 
 static void assert_text_refused (const char *key, const char *text, const char *line)
 {
@@ -629,7 +629,7 @@ static void a_required_field_is_asked_for_by_its_option (void **state)
     hws_conf_destroy (&conf);
 }
 
-/*  ---- Printing ----  */
+/*  ---- Printing ---- */
 
 static void what_is_printed_says_where_it_came_from_and_loads_again (void **state)
 {
@@ -700,7 +700,7 @@ static void help_names_every_option_and_default_within_79_columns (void **state)
     free (help);
 }
 
-/*  ---- Numbers and words ----  */
+/*  ---- Numbers and words ---- */
 
 static uint64_t parsed (hws_field_type_t type, const char *text)
 {

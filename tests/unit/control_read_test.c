@@ -50,7 +50,7 @@ static void assert_encodes (const hws_control_t *message, const char *expected)
     assert_string_equal ((const char *) buffer, expected);
 }
 
-/*  ---- Old forms ----  */
+/*  ---- Old forms ---- */
 
 static void old_attach_request_decodes (void **state)
 {
@@ -149,7 +149,7 @@ static void transport_keys_that_are_unknown_are_kept_or_skipped (void **state)
     assert_string_equal (s_message.as.attach.supported_transport_keys.word[1], "router-mux-v1");
 }
 
-/*  ---- Handles and numbers ----  */
+/*  ---- Handles and numbers ---- */
 
 static void handle_is_read_in_both_forms (void **state)
 {
@@ -294,7 +294,7 @@ static void null_is_no_limit_where_it_has_that_meaning_and_absence_elsewhere (vo
     assert_refused ("OPEN", "{\"open_id\":null}", HWS_EBAD_REQUEST, "open_id is missing");
 }
 
-/*  ---- Refusals ----  */
+/*  ---- Refusals ---- */
 
 static void wrong_members_are_named (void **state)
 {

@@ -58,7 +58,7 @@ static void assert_encodes (const hws_control_t *message, const char *expected)
     assert_string_equal ((const char *) buffer, expected);
 }
 
-/*  ---- Round trips ----  */
+/*  ---- Round trips ---- */
 
 static void fill (hws_random_t *random, void *field, size_t size)
 {

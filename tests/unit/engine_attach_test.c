@@ -23,7 +23,7 @@ static void ask_named (client_t *client, uint64_t session_id, const char *name, 
     client_ask (client, &message);
 }
 
-/*  ---- Seats ---------------------------------------------------------------------------- */
+/*  ---- Seats ---- */
 
 static void sender_ids_start_at_one (void **state)
 {
@@ -202,7 +202,7 @@ static void attach_without_an_id_is_seated_without_an_answer (void **state)
     client_expect_silence (s_sender);
 }
 
-/*  ---- Refusals -------------------------------------------------------------------------- */
+/*  ---- Refusals ---- */
 
 static void attach_to_unknown_anchor_is_not_found (void **state)
 {
@@ -436,7 +436,7 @@ static void resume_with_an_ending_ends_the_seat_so (void **state)
     assert_true (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.has_ended);
 }
 
-/*  ---- Waiting ---------------------------------------------------------------------------- */
+/*  ---- Waiting ---- */
 
 static void attach_waits_for_the_anchor (void **state)
 {
@@ -558,7 +558,7 @@ static void waiting_attach_learns_that_its_anchor_is_closed (void **state)
     assert_int_equal (hws_engine_counts (s_world.engine).waiting, 0);
 }
 
-/*  ---- Early data --------------------------------------------------------------------------- */
+/*  ---- Early data ---- */
 
 static void data_behind_an_attach_is_kept_when_it_seats_at_once (void **state)
 {

@@ -3,7 +3,7 @@
 #include "broker/engine_state.h"
 #include "tests/support/engine_test.h"
 
-/*  ---- HELLO ------------------------------------------------------------------------- */
+/*  ---- HELLO ---- */
 
 static void hello_tells_broker_epoch_and_limits (void **state)
 {
@@ -205,7 +205,7 @@ static void announcement_has_the_address_of_the_present_connection (void **state
     assert_true (hws_handle_equal (attached.handle, handle));
 }
 
-/*  ---- OPEN --------------------------------------------------------------------------- */
+/*  ---- OPEN ---- */
 
 static void open_tells_the_values_in_force (void **state)
 {
@@ -378,7 +378,7 @@ static void buffers_of_all_anchors_are_limited (void **state)
     anchor_open (receiver, 3, "", &small);
 }
 
-/*  ---- Faults ------------------------------------------------------------------------- */
+/*  ---- Faults ---- */
 
 static void malformed_control_is_answered_with_one_error (void **state)
 {
@@ -494,7 +494,7 @@ static void batch_above_batch_bytes_is_a_fault_of_any_kind (void **state)
     }
 }
 
-/*  ---- Leaving ------------------------------------------------------------------------ */
+/*  ---- Leaving ---- */
 
 static void bye_drops_the_senders_and_closes_the_anchors (void **state)
 {

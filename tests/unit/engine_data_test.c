@@ -43,7 +43,7 @@ static const hws_engine_stats_t *stats (void)
     return hws_engine_stats (s_world.engine);
 }
 
-/*  ---- Order and bytes ------------------------------------------------------------------ */
+/*  ---- Order and bytes ---- */
 
 static void zero_length_and_binary_records (void **state)
 {
@@ -250,7 +250,7 @@ static void run_type_from_the_upper_half_is_forwarded_untouched (void **state)
     assert_true (got->stream == s_stream.routing);
 }
 
-/*  ---- Positions -------------------------------------------------------------------------- */
+/*  ---- Positions ---- */
 
 static void run_that_was_seen_is_skipped (void **state)
 {
@@ -367,7 +367,7 @@ static void acknowledgement_beyond_a_rewound_position_moves_it_on (void **state)
     expect_run (s_receiver, HWS_RUN_RECORDS, s_stream.routing, 3, 2);
 }
 
-/*  ---- Faults ------------------------------------------------------------------------------- */
+/*  ---- Faults ---- */
 
 static void malformed_batch (void **state)
 {

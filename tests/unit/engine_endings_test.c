@@ -35,7 +35,7 @@ static size_t seats (void)
     return hws_engine_counts (s_world.engine).seats;
 }
 
-/*  ---- Clean endings ---------------------------------------------------------------------- */
+/*  ---- Clean endings ---- */
 
 static void detach_is_exactly_once (void **state)
 {
@@ -185,7 +185,7 @@ static void rewound_stream_may_not_end_elsewhere (void **state)
     }
 }
 
-/*  ---- DETACH, the control message ---------------------------------------------------------- */
+/*  ---- DETACH, the control message ---- */
 
 static void detach_message_gives_an_ending (void **state)
 {
@@ -271,7 +271,7 @@ static void detach_message_while_the_receiver_is_away_is_busy (void **state)
     assert_int_equal (hws_engine_stats (s_world.engine)->detached, 0);
 }
 
-/*  ---- Endings that the broker makes -------------------------------------------------------- */
+/*  ---- Endings that the broker makes ---- */
 
 static void drop_is_exactly_once (void **state)
 {
@@ -468,7 +468,7 @@ static void endings_cross_a_cancel_of_somebody_else (void **state)
     assert_string_equal (closed->reason, "enough");
 }
 
-/*  ---- Remembered ---------------------------------------------------------------------------- */
+/*  ---- Remembered ---- */
 
 static void ended_is_remembered (void **state)
 {
@@ -546,7 +546,7 @@ static void stale_cancel_hits_nobody (void **state)
     expect_run (s_receiver, HWS_RUN_RECORDS, later.routing, 0, 1);
 }
 
-/*  ---- Acknowledgements --------------------------------------------------------------------- */
+/*  ---- Acknowledgements ---- */
 
 static void acknowledging_the_unsent_is_a_violation (void **state)
 {

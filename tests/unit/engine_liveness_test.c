@@ -26,7 +26,7 @@ static uint64_t dropped (void)
     return hws_engine_stats (s_world.engine)->dropped;
 }
 
-/*  ---- Silence ---------------------------------------------------------------------------- */
+/*  ---- Silence ---- */
 
 static void three_silent_intervals_drop (void **state)
 {
@@ -198,7 +198,7 @@ static void broker_without_clients_has_nothing_to_wake_for (void **state)
     assert_true (hws_engine_wake_at (s_world.engine) == HWS_NEVER);
 }
 
-/*  ---- Away --------------------------------------------------------------------------------- */
+/*  ---- Away ---- */
 
 static void away_sender_is_judged_by_the_grace_alone (void **state)
 {

@@ -30,7 +30,7 @@ static bool fails (void)
     return true;
 }
 
-/*  ---- Wrapped ---------------------------------------------------------------------------- */
+/*  ---- Wrapped ---- */
 
 void *__real_malloc (size_t size);
 void *__real_calloc (size_t count, size_t size);
@@ -139,7 +139,7 @@ void __wrap_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *r
     s_depth--;
 }
 
-/*  ---- The run ----------------------------------------------------------------------------- */
+/*  ---- The run ---- */
 
 static client_t *s_receiver;
 static client_t *s_sender;

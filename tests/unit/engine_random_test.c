@@ -82,7 +82,7 @@ static hws_handle_t any_handle (void)
                             7 - (uint32_t) below (2), (uint32_t) below (100));
 }
 
-/*  ---- What receivers hear --------------------------------------------------------------- */
+/*  ---- What receivers hear ---- */
 
 static void hear_run (client_t *client, const hws_run_t *run)
 {
@@ -118,7 +118,7 @@ static void hear_run (client_t *client, const hws_run_t *run)
     }
 }
 
-/*  ---- What clients do ------------------------------------------------------------------- */
+/*  ---- What clients do ---- */
 
 static void change_connection (client_t *client)
 {

@@ -187,7 +187,7 @@ static void smallest_buffer_takes_one_sender (void **state)
     client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_EBUFFER_FULL);
 }
 
-/*  ---- Large records ------------------------------------------------------------------------- */
+/*  ---- Large records ---- */
 
 static void oversized_record_moves (void **state)
 {

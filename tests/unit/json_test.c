@@ -255,7 +255,7 @@ static void cjson_parses_whatever_passes (void **state)
     assert_true (passed > test_scaled (300000) / 100);
 }
 
-/*  ---- Writing ----  */
+/*  ---- Writing ---- */
 
 static void writer_places_commas_and_escapes (void **state)
 {

@@ -135,7 +135,7 @@ static int clear_environment (void **state)
     return unsetenv ("HAWSER_BROKER");
 }
 
-/*  ---- Options ----  */
+/*  ---- Options ---- */
 
 static void options_set_values_in_every_way_they_can_be_written (void **state)
 {
@@ -203,7 +203,7 @@ static void a_bad_command_line_is_refused_in_one_line (void **state)
     assert_refused (recv, COMMAND ("x\ny"), "hawser-recv: unexpected argument \"x?y\"");
 }
 
-/*  ---- Sources ----  */
+/*  ---- Sources ---- */
 
 static void each_source_overrides_the_one_below (void **state)
 {
@@ -264,7 +264,7 @@ static void a_file_that_never_ends_is_refused (void **state)
                     "/dev/zero:1:1048577: the text is too long");
 }
 
-/*  ---- Shared options ----  */
+/*  ---- Shared options ---- */
 
 static void a_bad_file_ends_the_start_with_status_2_and_its_line (void **state)
 {

@@ -53,7 +53,7 @@ static void assert_refused (const hws_program_t *program, const char *json, cons
     hws_conf_destroy (&conf);
 }
 
-/*  ---- All tables ----  */
+/*  ---- All tables ---- */
 
 static void every_table_has_defaults_that_pass_its_rules (void **state)
 {
@@ -135,7 +135,7 @@ static void level_words_stand_at_the_numbers_of_the_levels (void **state)
     assert_null (hws_level_words[HWS_LOG_DEBUG + 1]);
 }
 
-/*  ---- config/ ----  */
+/*  ---- config/ ---- */
 
 typedef char *print_t (const hws_program_t *program);
 
@@ -220,7 +220,7 @@ static void the_schema_has_types_ranges_and_defaults (void **state)
     free (text);
 }
 
-/*  ---- hawser-broker ----  */
+/*  ---- hawser-broker ---- */
 
 static void the_broker_runs_with_no_configuration_at_all (void **state)
 {
@@ -369,7 +369,7 @@ static void a_bad_endpoint_is_refused_with_its_place (void **state)
                     "f:2:3: listen[1]: the port must be from 0 to 65535, or *");
 }
 
-/*  ---- hawser-send and hawser-recv ----  */
+/*  ---- hawser-send and hawser-recv ---- */
 
 static void what_a_sender_is_told_reaches_the_library (void **state)
 {

@@ -33,7 +33,7 @@ typedef struct {
 static const char *s_directory = "tests/vectors";
 static vector_t s_vector;
 
-/*  ---- Reading the files ----  */
+/*  ---- Reading the files ---- */
 
 static void append (char *text, size_t size, const char *more)
 {
@@ -125,7 +125,7 @@ static const char *result_word (int rc)
     return rc == 0 ? "ok" : hws_error_word (rc);
 }
 
-/*  ---- Control messages ----  */
+/*  ---- Control messages ---- */
 
 static void check_control (const vector_t *vector)
 {
@@ -160,7 +160,7 @@ static void every_bad_control_vector_is_refused (void **state)
     for_each_vector ("control-bad.txt", check_control);
 }
 
-/*  ---- Batches ----  */
+/*  ---- Batches ---- */
 
 /*  What was read, as the lines of a vector, and as the bytes of a batch again.  */
 typedef struct {
