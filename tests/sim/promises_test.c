@@ -161,8 +161,7 @@ static void run_receiver (receiver_t *self)
     }
 }
 
-/*  ---- Senders ---------------------------------------------------------------------------------
- */
+/*  ---- Senders ---- */
 
 static size_t any_size (void)
 {
@@ -211,8 +210,7 @@ static void run_sender (sender_t *self)
     }
 }
 
-/*  ---- Faults ------------------------------------------------------------------------------------
- */
+/*  ---- Faults ---- */
 
 /*  Before the answer the client does not know how often it has to be heard: a silent
  *  break is then noticed later than the broker judges.  */
@@ -265,8 +263,7 @@ static void do_harm (hws_ms_t elapsed)
     }
 }
 
-/*  ---- One run -----------------------------------------------------------------------------------
- */
+/*  ---- One run ---- */
 
 static void set_up (uint64_t seed, weather_t weather)
 {

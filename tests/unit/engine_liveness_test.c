@@ -357,8 +357,7 @@ static void stale_open_of_a_lost_connection_leaves_an_abandoned_anchor (void **s
     assert_int_equal (hws_engine_counts (s_world.engine).anchors, 0);
 }
 
-/*  ---- Unattached ------------------------------------------------------------------------------
- */
+/*  ---- Unattached ---- */
 
 static hws_handle_t open_unattached (uint64_t timeout_ms)
 {
@@ -436,8 +435,7 @@ static void default_of_the_timeout_can_be_overruled_with_null (void **state)
     client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_ECLOSED);
 }
 
-/*  ---- A late broker -----------------------------------------------------------------------------
- */
+/*  ---- A late broker ---- */
 
 static void late_broker_does_not_judge (void **state)
 {

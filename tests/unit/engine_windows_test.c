@@ -310,8 +310,7 @@ static void want_that_waits_goes_with_its_sender (void **state)
     reserved (s_handle);
 }
 
-/*  ---- The budget ------------------------------------------------------------------------------
- */
+/*  ---- The budget ---- */
 
 static void endings_count_in_no_budget (void **state)
 {
