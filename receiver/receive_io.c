@@ -170,31 +170,6 @@ static void finish (receive_t *self)
 
 /*  ---- Beginning and end ---- */
 
-static int open_status (const receive_t *self, int code)
-{
-    const bool has_wait = hws_recv_has_wait (self->settings);
-    switch (code) {
-    case HWS_EINVALID:
-        return HWS_EXIT_USAGE;
-    case HWS_ENAME_IN_USE:
-        return has_wait ? HWS_EXIT_TIMEOUT : HWS_EXIT_FAILED;
-    case HWS_EUNREACHABLE:
-    case HWS_ETRANSPORT:
-        return has_wait ? HWS_EXIT_TIMEOUT : HWS_EXIT_UNREACHABLE;
-    case HWS_ELIMIT:
-    case HWS_EDENIED:
-    case HWS_EBUFFER_FULL:
-    case HWS_EBUSY:
-        return HWS_EXIT_REFUSED;
-    case HWS_ETIMEOUT:
-        return HWS_EXIT_TIMEOUT;
-    case HWS_ECANCELLED:
-        return HWS_EXIT_BAD_END;
-    default:
-        return HWS_EXIT_FAILED;
-    }
-}
-
 /*  Says why the broker did not do it, in its own words if it has any, and of what.  */
 static int refuse (receive_t *self, int code)
 {
@@ -214,7 +189,7 @@ static int refuse (receive_t *self, int code)
         hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s%s", subject,
                          text[0] ? text : hws_strerror (code), hint);
     }
-    return open_status (self, code);
+    return hws_exit_of_refusal (code, hws_recv_has_wait (self->settings));
 }
 
 /*  Opens, again and again while the name is in use and there is time: a receiver that died

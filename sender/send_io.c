@@ -232,31 +232,6 @@ static bool has_wait (const send_t *self)
     return wait.state == HWS_NULL || (wait.state == HWS_VALUE && wait.value > 0);
 }
 
-static int attach_status (const send_t *self, int code)
-{
-    switch (code) {
-    case HWS_EINVALID:
-        return HWS_EXIT_USAGE;
-    case HWS_ENOT_FOUND:
-        return has_wait (self) ? HWS_EXIT_TIMEOUT : HWS_EXIT_FAILED;
-    case HWS_ETIMEOUT:
-        return HWS_EXIT_TIMEOUT;
-    case HWS_EUNREACHABLE:
-    case HWS_ETRANSPORT:
-        return has_wait (self) ? HWS_EXIT_TIMEOUT : HWS_EXIT_UNREACHABLE;
-    case HWS_EMAX_SENDERS:
-    case HWS_EBUFFER_FULL:
-    case HWS_ELIMIT:
-    case HWS_EDENIED:
-    case HWS_EBUSY:
-        return HWS_EXIT_REFUSED;
-    case HWS_ECANCELLED:
-        return HWS_EXIT_BAD_END;
-    default:
-        return HWS_EXIT_FAILED;
-    }
-}
-
 /*  Says why the broker did not do it, in its own words if it has any, and of what.  */
 static int refuse (send_t *self, int code)
 {
@@ -264,7 +239,7 @@ static int refuse (send_t *self, int code)
     if (self->client) {
         hws_client_error (self->client, text, sizeof text);
     }
-    const int status = attach_status (self, code);
+    const int status = hws_exit_of_refusal (code, has_wait (self));
     const bool is_about_broker = code == HWS_EUNREACHABLE || code == HWS_ETRANSPORT;
     const char *const subject = is_about_broker ? self->settings->broker : self->settings->anchor;
     if (strstr (text, subject)) {

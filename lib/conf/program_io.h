@@ -19,21 +19,11 @@
 #define HWS_PROGRAM_IO_H
 
 #include "conf/conf.h"
+#include "conf/exit_status.h"
 
 #include <stdio.h>
 
 #define HWS_PROGRAM_RUN (-1)
-
-/*  The exit statuses of all programs (docs/design.md, "Programs").  */
-enum {
-    HWS_EXIT_DONE = 0,
-    HWS_EXIT_FAILED = 1,
-    HWS_EXIT_USAGE = 2,
-    HWS_EXIT_BAD_END = 3,
-    HWS_EXIT_TIMEOUT = 4,
-    HWS_EXIT_UNREACHABLE = 5,
-    HWS_EXIT_REFUSED = 6
-};
 
 /*  Writes the lines of --version that only the program knows: the run-time versions
  *  of libzmq and czmq, CURVE yes or no. May be null.  */
