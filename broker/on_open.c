@@ -152,5 +152,7 @@ void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
         }
     }
     answer_ok (engine, peer, message, anchor);
+    hws_engine_log (engine, HWS_LOG_DEBUG, "event=open anchor=%016llx address=%s",
+                    (unsigned long long) anchor->handle.lo, peer->network_address);
     hws_anchor_present (engine, anchor);
 }

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include <stdlib.h>
@@ -116,6 +117,8 @@ void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self)
     }
     leave_all (engine, self);
     self->state = HWS_PEER_AWAY;
+    hws_engine_log (engine, HWS_LOG_DEBUG, "event=away address=%s senders=%zu anchors=%zu",
+                    self->network_address, self->seats.count, self->anchors.count);
     arm (engine, self);
 }
 

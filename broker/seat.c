@@ -1,6 +1,7 @@
 #include "broker/seat.h"
 
 #include "base/text.h"
+#include "broker/answer.h"
 #include "broker/engine_state.h"
 
 #include <stdlib.h>
@@ -142,6 +143,11 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     link_up (engine, self);
     extend_limits (self);
     arm (engine, self);
+    hws_engine_log (engine, HWS_LOG_DEBUG,
+                    "event=attached anchor=%016llx sender=%llu window_bytes=%llu address=%s",
+                    (unsigned long long) anchor->handle.lo,
+                    (unsigned long long) self->sender_key.sender_id,
+                    (unsigned long long) self->window_bytes, peer->network_address);
     return self;
 }
 
@@ -225,6 +231,16 @@ void hws_seat_advance (hws_seat_t *self, const hws_run_t *run)
 
 /*  ---- Endings ---- */
 
+/*  Labels stay out of the log: they are the peers' own words.  */
+static void log_ending (hws_engine_t *engine, const hws_seat_t *self)
+{
+    hws_engine_log (engine, HWS_LOG_DEBUG,
+                    "event=ended anchor=%016llx sender=%llu ending=%s cause=%s records=%llu",
+                    (unsigned long long) self->anchor->handle.lo,
+                    (unsigned long long) self->sender_key.sender_id, hws_ending_word (self->ending),
+                    hws_cause_word (self->cause), (unsigned long long) self->records);
+}
+
 static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t by)
 {
     uint64_t *const of_anchor[] = {&self->anchor->detached, &self->anchor->finalized,
@@ -305,6 +321,7 @@ void hws_seat_end (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint16_
     arm (engine, self);
     forward_ending (engine, self);
     tell_sender (engine, self);
+    log_ending (engine, self);
 }
 
 void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t seq)
@@ -316,6 +333,7 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     self->end_seq = seq;
     count_ending (engine, self, type, 1);
     leave_room (self);
+    log_ending (engine, self);
 }
 
 void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
