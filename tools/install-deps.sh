@@ -8,7 +8,7 @@ set -eu
 
 packages="gcc make pkg-config libzmq3-dev libczmq-dev libcjson-dev libcmocka-dev"
 if [ "${1:-}" = "--dev" ]; then
-    packages="$packages clang libclang-rt-14-dev clang-format-16 valgrind python3 python3-zmq"
+    packages="$packages clang libclang-rt-14-dev clang-format-16 valgrind"
 fi
 
 missing=""
