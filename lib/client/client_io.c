@@ -59,9 +59,9 @@ void hws_client_unlock (hws_client_t *self, bool has_work)
     }
 }
 
-hws_deadline_t hws_deadline_after (int64_t timeout_ms)
+hws_time_limit_t hws_time_limit_after (int64_t timeout_ms)
 {
-    hws_deadline_t deadline = {.is_forever = timeout_ms < 0, .is_now = timeout_ms == 0};
+    hws_time_limit_t deadline = {.is_forever = timeout_ms < 0, .is_now = timeout_ms == 0};
     if (timeout_ms > 0) {
         const int64_t longest = INT64_MAX / 4000;
         const int64_t ms = timeout_ms < longest ? timeout_ms : longest;
@@ -76,7 +76,7 @@ hws_deadline_t hws_deadline_after (int64_t timeout_ms)
     return deadline;
 }
 
-int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_deadline_t *deadline)
+int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_time_limit_t *deadline)
 {
     if (deadline->is_now) {
         return HWS_EWOULD_BLOCK;
@@ -203,7 +203,7 @@ no_cond:
 /*  Says BYE and waits for its answer; closing is not delivery.  */
 static void say_goodbye (hws_client_t *self)
 {
-    const hws_deadline_t deadline = hws_deadline_after (GOODBYE_MS);
+    const hws_time_limit_t deadline = hws_time_limit_after (GOODBYE_MS);
     hws_client_lock (self);
     hws_session_leave (&self->session, hws_clock_ms ());
     hws_client_unlock (self, true);

@@ -59,12 +59,12 @@ typedef struct {
     bool is_forever;
     bool is_now;
     struct timespec at;
-} hws_deadline_t;
+} hws_time_limit_t;
 
-hws_deadline_t hws_deadline_after (int64_t timeout_ms);
+hws_time_limit_t hws_time_limit_after (int64_t timeout_ms);
 
 /*  Waits, under the lock. Returns 0 (look again), HWS_ETIMEOUT, HWS_EWOULD_BLOCK.  */
-int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_deadline_t *deadline);
+int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_time_limit_t *deadline);
 
 /*  The thread; `argument` is the client. It ends some time after is_stopping is set.  */
 void *hws_client_run (void *argument);

@@ -81,9 +81,9 @@ static void free_buffer (void *data, void *hint)
 }
 
 /*  Makes a message of what the session yielded. A large batch takes the buffer along.  */
-static int message_of (hws_client_t *self, const hws_out_t *out, zmq_msg_t *message)
+static int message_of (hws_client_t *self, const hws_action_t *out, zmq_msg_t *message)
 {
-    const bool is_control = out->kind == HWS_OUT_CONTROL;
+    const bool is_control = out->kind == HWS_ACTION_CONTROL;
     if (is_control || out->size <= COPIED_MAX) {
         if (zmq_msg_init_size (message, out->size)) {
             return HWS_ENO_MEMORY;
@@ -128,17 +128,17 @@ static bool is_given_up (hws_client_t *self)
     return is_due;
 }
 
-static void do_out (hws_client_t *self, hws_out_t *out)
+static void do_out (hws_client_t *self, hws_action_t *out)
 {
     switch (out->kind) {
-    case HWS_OUT_CONNECT:
+    case HWS_ACTION_CONNECT:
         open_connection (self);
         break;
-    case HWS_OUT_DISCONNECT:
+    case HWS_ACTION_DISCONNECT:
         close_connection (self);
         break;
-    case HWS_OUT_CONTROL:
-    case HWS_OUT_BATCH:
+    case HWS_ACTION_CONTROL:
+    case HWS_ACTION_BATCH:
         if (hws_dealer_is_open (&self->dealer)) {
             self->unsent_verb = out->verb;
             self->has_unsent = message_of (self, out, &self->unsent) == 0;
@@ -148,7 +148,7 @@ static void do_out (hws_client_t *self, hws_out_t *out)
         }
         free (out->data);
         break;
-    case HWS_OUT_NONE:
+    case HWS_ACTION_NONE:
         break;
     }
 }
@@ -181,7 +181,7 @@ static turn_t send_turn (hws_client_t *self)
         if (!has_buffer (self, batch_bytes)) {
             return BLOCKED; /* memory may be there in a moment */
         }
-        hws_out_t out = {.kind = HWS_OUT_NONE};
+        hws_action_t out = {.kind = HWS_ACTION_NONE};
         hws_client_lock (self);
         batch_bytes = hws_session_batch_bytes (&self->session);
         const bool has_room = batch_bytes <= self->buffer_size;

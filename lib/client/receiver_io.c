@@ -44,7 +44,7 @@ static void notified (hws_session_receiver_t *core)
     }
 }
 
-static int wait_changed (hws_receiver_t *self, const hws_deadline_t *deadline)
+static int wait_changed (hws_receiver_t *self, const hws_time_limit_t *deadline)
 {
     self->waiting++;
     const int rc = hws_client_wait (self->client, &self->changed, deadline);
@@ -171,7 +171,7 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
         free (self);
         return rc;
     }
-    const hws_deadline_t deadline = hws_deadline_after (options->wait_ms);
+    const hws_time_limit_t deadline = hws_time_limit_after (options->wait_ms);
     const hws_rx_t *const rx = &self->core.rx;
     hws_client_lock (client);
     hws_session_open (&client->session, hws_clock_ms (), &self->core);
@@ -234,7 +234,7 @@ static void publish_in_time (hws_receiver_t *self)
 
 /*  Waits for events and takes them all. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK,
  *  HWS_ECLOSED, HWS_ENO_MEMORY.  */
-static int take (hws_receiver_t *self, const hws_deadline_t *deadline)
+static int take (hws_receiver_t *self, const hws_time_limit_t *deadline)
 {
     hws_client_t *const client = self->client;
     hws_client_lock (client);
@@ -295,7 +295,7 @@ int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t tim
     hws_rx_reader_t *const reader = &receiver->reader;
     int rc = 0;
     bool has_deadline = false;
-    hws_deadline_t deadline = {.is_now = false};
+    hws_time_limit_t deadline = {.is_now = false};
     for (;;) {
         if (atomic_load_explicit (&receiver->is_closing, memory_order_relaxed)) {
             hws_rx_reader_discard (reader);
@@ -305,7 +305,7 @@ int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t tim
             break;
         }
         if (!has_deadline) {
-            deadline = hws_deadline_after (timeout_ms);
+            deadline = hws_time_limit_after (timeout_ms);
             has_deadline = true;
         }
         rc = take (receiver, &deadline);
@@ -382,7 +382,7 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     if (!hws_client_is_ours (client)) {
         return HWS_EWRONG_PROCESS;
     }
-    const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+    const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     hws_client_lock (client);
     if (!receiver->manual_ack && try_enter (receiver)) {
         hws_rx_reader_settle (&receiver->reader);

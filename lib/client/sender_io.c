@@ -32,7 +32,7 @@ static void notified (hws_session_sender_t *core)
     }
 }
 
-static int wait_changed (hws_sender_t *self, const hws_deadline_t *deadline)
+static int wait_changed (hws_sender_t *self, const hws_time_limit_t *deadline)
 {
     self->waiting++;
     const int rc = hws_client_wait (self->client, &self->changed, deadline);
@@ -93,7 +93,7 @@ int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *
         free (self);
         return rc;
     }
-    const hws_deadline_t forever = hws_deadline_after (HWS_FOREVER);
+    const hws_time_limit_t forever = hws_time_limit_after (HWS_FOREVER);
     const hws_tx_t *const tx = &self->core.tx;
     hws_client_lock (client);
     hws_session_attach (&client->session, hws_clock_ms (), &self->core);
@@ -168,7 +168,7 @@ static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
     int rc = try_append (self, args);
     bool has_work = hws_session_changed (&self->core);
     if (rc == HWS_EWOULD_BLOCK && timeout_ms != 0) {
-        const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+        const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
         self->is_busy = true;
         while (rc == HWS_EWOULD_BLOCK) {
             hws_client_unlock (client, has_work);
@@ -264,7 +264,7 @@ int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms)
     if (!hws_client_is_ours (client)) {
         return HWS_EWRONG_PROCESS;
     }
-    const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+    const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     const hws_tx_t *const tx = &sender->core.tx;
     int rc = 0;
     hws_client_lock (client);
@@ -284,7 +284,7 @@ int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms)
 /*  Waits, under the lock, until the stream has ended.  */
 static int wait_ended (hws_sender_t *self, int64_t timeout_ms)
 {
-    const hws_deadline_t deadline = hws_deadline_after (timeout_ms);
+    const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     int rc = 0;
     while (!rc && self->core.tx.state != HWS_TX_ENDED) {
         rc = wait_changed (self, &deadline);

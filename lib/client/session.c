@@ -409,7 +409,7 @@ hws_ms_t hws_session_wake_at (const hws_session_t *self)
 /*  ---- What leaves ---- */
 
 static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
-                       hws_out_t *out)
+                       hws_action_t *out)
 {
     const size_t room = size < self->batch_bytes ? size : (size_t) self->batch_bytes;
     size_t used = hws_session_pop_acks (self, buffer, room);
@@ -426,23 +426,23 @@ static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_
     if (used == 0) {
         return false;
     }
-    *out = (hws_out_t){.kind = HWS_OUT_BATCH, .size = used};
+    *out = (hws_action_t){.kind = HWS_ACTION_BATCH, .size = used};
     return true;
 }
 
 bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
-                      hws_out_t *out)
+                      hws_action_t *out)
 {
-    *out = (hws_out_t){.kind = HWS_OUT_NONE};
+    *out = (hws_action_t){.kind = HWS_ACTION_NONE};
     if (self->is_disconnect_due) {
         self->is_disconnect_due = false;
-        out->kind = HWS_OUT_DISCONNECT;
+        out->kind = HWS_ACTION_DISCONNECT;
         return true;
     }
     if (self->is_connect_due) {
         self->is_connect_due = false;
         self->heard_at = self->sent_at = self->pinged_at = now;
-        out->kind = HWS_OUT_CONNECT;
+        out->kind = HWS_ACTION_CONNECT;
         return true;
     }
     const bool has_something = self->state == HWS_SESSION_UP || self->state == HWS_SESSION_LEAVING

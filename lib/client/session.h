@@ -175,8 +175,8 @@ struct hws_session {
     uint64_t last_request_id;
 
     /* the connection */
-    bool is_connect_due;    /* HWS_OUT_CONNECT is to be yielded */
-    bool is_disconnect_due; /* HWS_OUT_DISCONNECT is */
+    bool is_connect_due;    /* HWS_ACTION_CONNECT is to be yielded */
+    bool is_disconnect_due; /* HWS_ACTION_DISCONNECT is */
     bool was_up;            /* ever */
     bool is_lost_since_up;  /* the give-up timer runs */
     uint64_t interval_ms;   /* the least of all streams at the last pulse or since; 0: none yet */
@@ -204,19 +204,19 @@ struct hws_session {
 };
 
 typedef enum {
-    HWS_OUT_NONE,
-    HWS_OUT_CONNECT,    /* make a connection; it counts as made at once */
-    HWS_OUT_DISCONNECT, /* close it, drop what was not sent */
-    HWS_OUT_CONTROL,    /* send two frames: `verb` and `data` */
-    HWS_OUT_BATCH       /* send one frame: `size` bytes of the caller's buffer */
-} hws_out_kind_t;
+    HWS_ACTION_NONE,
+    HWS_ACTION_CONNECT,    /* make a connection; it counts as made at once */
+    HWS_ACTION_DISCONNECT, /* close it, drop what was not sent */
+    HWS_ACTION_CONTROL,    /* send two frames: `verb` and `data` */
+    HWS_ACTION_BATCH       /* send one frame: `size` bytes of the caller's buffer */
+} hws_action_kind_t;
 
 typedef struct {
-    hws_out_kind_t kind;
+    hws_action_kind_t kind;
     const char *verb; /* static */
     uint8_t *data;    /* from malloc, the caller's to free */
     size_t size;
-} hws_out_t;
+} hws_action_t;
 
 /*  Begins at `now` with a connection to make. Returns 0 or HWS_ENO_MEMORY.  */
 int hws_session_init (hws_session_t *self, const hws_session_options_t *options, hws_ms_t now);
@@ -244,7 +244,7 @@ hws_ms_t hws_session_wake_at (const hws_session_t *self);
 /*  Takes the next thing to do. A batch is written into `buffer`, which has at least
  *  hws_session_batch_bytes. False when there is nothing.  */
 bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
-                      hws_out_t *out);
+                      hws_action_t *out);
 
 static inline size_t hws_session_batch_bytes (const hws_session_t *self)
 {

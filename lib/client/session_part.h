@@ -40,7 +40,7 @@ void hws_session_settle (hws_session_t *self, hws_request_t *request);
 hws_request_t *hws_session_find_request (const hws_session_t *self, const hws_control_t *control);
 
 /*  Takes the next control message out of the outbox. False when there is none.  */
-bool hws_session_pop_control (hws_session_t *self, hws_out_t *out);
+bool hws_session_pop_control (hws_session_t *self, hws_action_t *out);
 
 void hws_session_drop_outbox (hws_session_t *self);
 

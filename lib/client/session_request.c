@@ -89,17 +89,17 @@ void hws_session_drop_outbox (hws_session_t *self)
     }
 }
 
-bool hws_session_pop_control (hws_session_t *self, hws_out_t *out)
+bool hws_session_pop_control (hws_session_t *self, hws_action_t *out)
 {
     hws_link_t *const link = hws_list_pop (&self->outbox);
     if (!link) {
         return false;
     }
     outgoing_t *const message = hws_container_of (link, outgoing_t, link);
-    *out = (hws_out_t){.kind = HWS_OUT_CONTROL,
-                       .verb = message->verb,
-                       .data = message->data,
-                       .size = message->size};
+    *out = (hws_action_t){.kind = HWS_ACTION_CONTROL,
+                          .verb = message->verb,
+                          .data = message->data,
+                          .size = message->size};
     free (message);
     return true;
 }

@@ -86,7 +86,7 @@ static void stop_engine (network_t *self)
 
 /*  ---- Messages ---- */
 
-static void to_engine (network_t *self, network_client_t *client, const hws_out_t *out)
+static void to_engine (network_t *self, network_client_t *client, const hws_action_t *out)
 {
     client->said++;
     client->pings += out->verb && strcmp (out->verb, "PING") == 0;
@@ -134,26 +134,26 @@ static void to_client (network_t *self, const hws_effect_t *effect)
 
 static bool pass_from_client (network_t *self, network_client_t *client)
 {
-    hws_out_t out;
+    hws_action_t out;
     if (!hws_session_pop (&client->session, self->now, self->buffer, sizeof self->buffer, &out)) {
         return false;
     }
     switch (out.kind) {
-    case HWS_OUT_CONNECT:
+    case HWS_ACTION_CONNECT:
         client->connection = client->is_refused ? 0 : ++self->connections;
         if (client->is_refused) {
             hws_session_lost (&client->session, self->now, "no broker", false);
         }
         break;
-    case HWS_OUT_DISCONNECT:
+    case HWS_ACTION_DISCONNECT:
         client->connection = 0;
         break;
-    case HWS_OUT_CONTROL:
-    case HWS_OUT_BATCH:
+    case HWS_ACTION_CONTROL:
+    case HWS_ACTION_BATCH:
         to_engine (self, client, &out);
         free (out.data);
         break;
-    case HWS_OUT_NONE:
+    case HWS_ACTION_NONE:
         break;
     }
     return true;

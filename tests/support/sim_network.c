@@ -253,12 +253,12 @@ static void to_client (sim_network_t *self, sim_client_t *client, packet_t *pack
 static void from_client (sim_network_t *self, int i)
 {
     sim_client_t *const client = &self->clients[i];
-    hws_out_t out;
+    hws_action_t out;
     while ((client->connection == NULL || client->connection->up.packets.count < SIM_LANE_MAX) &&
            hws_session_pop (&client->session, self->now, self->buffer, sizeof self->buffer, &out)) {
-        if (out.kind == HWS_OUT_CONNECT) {
+        if (out.kind == HWS_ACTION_CONNECT) {
             begin_connection (self, i);
-        } else if (out.kind == HWS_OUT_DISCONNECT && client->connection) {
+        } else if (out.kind == HWS_ACTION_DISCONNECT && client->connection) {
             sim_connection_t *const connection = client->connection;
             break_it (self, connection, sim_below (self, 4) == 0);
             connection->client_learns_at = HWS_NEVER;
@@ -267,7 +267,7 @@ static void from_client (sim_network_t *self, int i)
             put (self, &client->connection->up, out.verb, out.data ? out.data : self->buffer,
                  out.size);
         }
-        if (out.kind == HWS_OUT_CONTROL) {
+        if (out.kind == HWS_ACTION_CONTROL) {
             free (out.data);
         }
     }
