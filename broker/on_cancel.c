@@ -141,7 +141,7 @@ static void take_detach (hws_engine_t *engine, hws_seat_t *seat)
         hws_seat_rewind (engine, seat);
         return;
     }
-    hws_out_add_run (engine, owner, &run);
+    hws_out_add_run (owner, &run);
     hws_seat_advance (seat, &run);
     hws_seat_exit (engine, seat, HWS_RUN_DETACHED, run.first_seq);
 }

@@ -62,7 +62,7 @@ static int copy_run (pass_t *pass, hws_peer_t *receiver, const hws_run_t *run)
 {
     const int rc = hws_out_reserve_run (pass->engine, receiver, run->body.size);
     if (rc == 0) {
-        hws_out_add_run (pass->engine, receiver, run);
+        hws_out_add_run (receiver, run);
     }
     return rc;
 }

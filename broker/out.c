@@ -165,12 +165,11 @@ int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size)
     return 0;
 }
 
-void hws_out_add_run (hws_engine_t *engine, hws_peer_t *peer, const hws_run_t *run)
+void hws_out_add_run (hws_peer_t *peer, const hws_run_t *run)
 {
     hws_out_t *const self = &peer->out;
     const size_t needed = HWS_RUN_HEADER_SIZE + run->body.size;
     hws_assert (self->batch && needed <= self->batch_room - self->batch_size);
-    (void) engine;
 
     hws_run_put (self->batch + self->batch_size, run);
     if (run->body.size > 0) {

@@ -60,7 +60,7 @@ void hws_out_control (hws_engine_t *engine, hws_peer_t *peer, const hws_control_
 int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size);
 
 /*  Adds a run to the open batch; run->body is copied. Room was reserved.  */
-void hws_out_add_run (hws_engine_t *engine, hws_peer_t *peer, const hws_run_t *run);
+void hws_out_add_run (hws_peer_t *peer, const hws_run_t *run);
 
 /*  Queues a whole message behind the open batch; `outgoing` was allocated by the
  *  caller, the queue owns it now.  */

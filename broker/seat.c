@@ -282,7 +282,7 @@ static void forward_ending (hws_engine_t *engine, hws_seat_t *self)
                            .body = {body, HWS_ENDING_HEADER_SIZE + ending.text.size}};
     hws_peer_t *const owner = self->anchor->owner;
     if (hws_out_reserve_run (engine, owner, run.body.size) == 0) {
-        hws_out_add_run (engine, owner, &run);
+        hws_out_add_run (owner, &run);
     } else {
         owner->owes_resync = true;
     }
@@ -428,7 +428,7 @@ int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
                            .first_seq = self->next_seq,
                            .type = HWS_RUN_ATTACHED,
                            .body = {engine->scratch, size}};
-    hws_out_add_run (engine, self->anchor->owner, &run);
+    hws_out_add_run (self->anchor->owner, &run);
     return 0;
 }
 

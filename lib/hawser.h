@@ -79,8 +79,7 @@ extern "C" {
 #include "base/error.h"
 #include "base/version.h"
 
-#define HWS_FOREVER   (-1)
-#define HWS_UNLIMITED UINT64_MAX
+#define HWS_FOREVER (-1)
 
 /*  ---- Clients: one connection to one broker ---- */
 
@@ -88,7 +87,7 @@ typedef struct hws_client hws_client_t;
 
 typedef struct {
     const char *endpoint; /* tcp://HOST:PORT or ipc://PATH; null: HWS_DEFAULT_ENDPOINT */
-    const char *name;     /* of the program, for the broker's log; null: "hawser" */
+    const char *name;     /* of the program, told to the broker; null: "hawser" */
     int64_t connect_ms;   /* an open, or an attach beyond its wait_ms, gives up with
                              HWS_EUNREACHABLE when there is no broker for so long, or one
                              that does not answer; HWS_FOREVER: keep trying */
