@@ -179,6 +179,7 @@ typedef enum {
  *      superseded       another receiver took over
  *      interrupted      the sender cancelled it itself
  *      unknown          nobody remembers, or a newer broker's word
+ *      finalized        the sender of an exclusive anchor was done, and the anchor with it
  */
 
 typedef struct {

@@ -314,6 +314,7 @@ static const char *const s_cause_words[] = {
     [HWS_CAUSE_SUPERSEDED] = "superseded",
     [HWS_CAUSE_INTERRUPTED] = "interrupted",
     [HWS_CAUSE_UNKNOWN] = "unknown",
+    [HWS_CAUSE_FINALIZED] = "finalized",
 };
 
 #define CAUSE_COUNT (sizeof s_cause_words / sizeof *s_cause_words)

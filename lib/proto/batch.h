@@ -58,7 +58,8 @@ typedef enum {
     HWS_CAUSE_EXPIRED = 8,
     HWS_CAUSE_SUPERSEDED = 9,
     HWS_CAUSE_INTERRUPTED = 10,
-    HWS_CAUSE_UNKNOWN = 11
+    HWS_CAUSE_UNKNOWN = 11,
+    HWS_CAUSE_FINALIZED = 12
 } hws_cause_t;
 
 #define HWS_RUN_MORE 0x01u /* run flag: one part of a record, and not its last */
