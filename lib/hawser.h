@@ -137,10 +137,12 @@ typedef struct {
     int64_t buffer_bytes;          /* all records that are sent and not yet acknowledged */
     int64_t wait_ms;               /* how long hws_receiver_open waits for the broker's answer */
     bool manual_ack;               /* records count as consumed by hws_receiver_ack only */
+    bool exclusive;                /* one sender at a time, and one that finalizes closes it */
 } hws_receiver_options_t;
 
 /*  Fills in the defaults: all HWS_DEFAULT, wait_ms HWS_FOREVER (an absent broker
- *  still ends it after the client's connect_ms), automatic acknowledgement.  */
+ *  still ends it after the client's connect_ms), automatic acknowledgement, not
+ *  exclusive.  */
 void hws_receiver_options_init (hws_receiver_options_t *options);
 
 /*  Opens an anchor. `name` may be null: the anchor then has only its handle.
@@ -262,7 +264,7 @@ uint64_t hws_sender_record_bytes (const hws_sender_t *sender);
 /*  Sends one record; the bytes are copied. Waits while the window is full. After
  *  HWS_ETIMEOUT or HWS_EWOULD_BLOCK nothing of the record was sent. Returns 0,
  *  these two, HWS_ETOO_LARGE (over hws_sender_record_bytes), HWS_EBUSY,
- *  HWS_ENO_MEMORY, HWS_EENDED after hws_sender_detach, or how the stream ended:
+ *  HWS_ENO_MEMORY, HWS_EENDED after hws_sender_detach or _finalize, or how the stream ended:
  *  HWS_ECANCELLED, HWS_ETRANSPORT (dropped); hws_sender_reason has cause and
  *  sentence.  */
 int hws_sender_send (hws_sender_t *sender, const void *data, size_t size, int64_t timeout_ms);
@@ -285,6 +287,12 @@ int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms);
  *  the ending. After HWS_ETIMEOUT it may be called again to go on waiting. Returns
  *  0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, or how the stream ended instead.  */
 int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms);
+
+/*  The same, and an exclusive anchor is closed with it: its receiver sees FINALIZED, then
+ *  CLOSED with cause finalized. After hws_sender_detach such an anchor waits for its next
+ *  sender. Any other anchor stays open, and the ending is a detach. Of the two the first
+ *  call counts; the other then only waits.  */
+int hws_sender_finalize (hws_sender_t *sender, int64_t timeout_ms);
 
 /*  Ends the stream at once: cancelled(interrupted); what was not yet consumed may be
  *  lost. Waits for the broker's word at most `timeout_ms`; without a connection there

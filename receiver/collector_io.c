@@ -295,12 +295,16 @@ static void take_ending (hws_collector_t *self, const hws_event_t *event, bool i
                      has_reason ? event->reason : "");
 }
 
-/*  The anchor is gone. If nobody asked us to end, the cause decides the status.  */
+/*  The anchor is gone. If nobody asked us to end, the cause decides the status; a sender that
+ *  finalized it is done, and so are we.  */
 static void take_closed (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
 {
-    const bool is_news = !is_our_doing && self->status == GOES_ON;
     const char *const cause = event->cause ? event->cause : "";
     const char *const reason = event->reason ? event->reason : "";
+    if (self->status == GOES_ON && strcmp (cause, "finalized") == 0) {
+        self->status = HWS_EXIT_DONE;
+    }
+    const bool is_news = !is_our_doing && self->status == GOES_ON;
     self->is_closed = true;
     if (is_json (self)) {
         put_json (self, event);

@@ -114,6 +114,12 @@ static const hws_field_t s_fields[] = {
      .option = {"log-level", 0, "LEVEL"},
      .help = "what is said on stderr: error, warn, info or debug"},
 
+    {.key = "exclusive",
+     .type = HWS_FIELD_FLAG,
+     .offset = AT (exclusive),
+     .preset = "false",
+     .option = {"exclusive", 0, NULL},
+     .help = "take one sender at a time, and end when one finalizes (hawser-send --finalize)"},
     {.key = "heartbeat_interval_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (heartbeat_interval_ms),
@@ -238,5 +244,6 @@ hws_receiver_options_t hws_recv_receiver_options (const hws_recv_settings_t *sel
         .max_senders = length_of (self->max_senders),
         .buffer_bytes = length_of (self->buffer_bytes),
         .wait_ms = HWS_FOREVER,
+        .exclusive = self->exclusive,
     };
 }

@@ -28,6 +28,7 @@ typedef struct {
     bool progress;             /* draw it, where hws_recv_draws_progress allows */
     hws_optional_t give_up_ms; /* for a broker that went away; null: never */
     int log_level;             /* hws_log_level_t */
+    bool exclusive;            /* the anchor takes one sender at a time */
 
     /*  The anchor's own; HWS_ABSENT: what the broker has for a default.  */
     hws_optional_t heartbeat_interval_ms;

@@ -279,7 +279,8 @@ static int stream (send_t *self)
     }
     int status = send_files (self);
     if (status == GOES_ON) {
-        const int rc = hws_sender_detach (self->sender, HWS_FOREVER);
+        const int rc = self->settings->finalize ? hws_sender_finalize (self->sender, HWS_FOREVER)
+                                                : hws_sender_detach (self->sender, HWS_FOREVER);
         status = rc == 0 ? HWS_EXIT_DONE : tell_end (self, rc);
     }
     const int signal = hws_watch_release (&self->watch);

@@ -63,6 +63,13 @@ static const hws_field_t s_fields[] = {
      .max = 1 << 30,
      .option = {"chunk-bytes", 0, "SIZE"},
      .help = "size of a record with --framing chunk"},
+    {.key = "finalize",
+     .type = HWS_FIELD_FLAG,
+     .offset = AT (finalize),
+     .preset = "false",
+     .option = {"finalize", 0, NULL},
+     .help = "close an exclusive anchor (hawser-recv --exclusive) with the end of the input; any "
+             "other stays open"},
     {.key = "progress",
      .type = HWS_FIELD_FLAG,
      .offset = AT (progress),

@@ -15,6 +15,7 @@ typedef struct {
     hws_optional_t give_up_ms; /* for a broker that went away; null: never */
     int framing;               /* hws_framing_t */
     uint64_t chunk_bytes;      /* of one record with framing chunk */
+    bool finalize;             /* close an exclusive anchor at the end */
     bool progress;             /* draw it, when stderr is a terminal */
     int log_level;             /* hws_log_level_t */
     hws_texts_t files;         /* operands, "-" for stdin; empty: stdin */

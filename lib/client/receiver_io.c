@@ -131,7 +131,7 @@ static int take_options (hws_open_t *open, const char *name, const hws_receiver_
         }
         snprintf (open->name, sizeof open->name, "%s", name);
     }
-    open->kind = HWS_KIND_MPSC;
+    open->kind = options->exclusive ? HWS_KIND_SPSC : HWS_KIND_MPSC;
     const bool is_valid =
         take_number (options->heartbeat_interval_ms, false, &open->heartbeat_interval_ms) &&
         take_number (options->reconnect_grace_ms, false, &open->reconnect_grace_ms) &&

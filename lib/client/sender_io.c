@@ -292,14 +292,16 @@ static int wait_ended (hws_sender_t *self, int64_t timeout_ms)
     return self->core.tx.state == HWS_TX_ENDED ? 0 : rc;
 }
 
-int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms)
+/*  Ends the stream with the ending that `append_ending` appends.  */
+static int end_cleanly (hws_sender_t *sender, int (*append_ending) (hws_tx_t *tx),
+                        int64_t timeout_ms)
 {
     hws_client_t *const client = sender->client;
     if (!hws_client_is_ours (client)) {
         return HWS_EWRONG_PROCESS;
     }
     hws_client_lock (client);
-    int rc = sender->is_busy ? HWS_EBUSY : hws_tx_detach (&sender->core.tx);
+    int rc = sender->is_busy ? HWS_EBUSY : append_ending (&sender->core.tx);
     hws_client_unlock (client, hws_session_changed (&sender->core));
     if (rc) {
         return rc;
@@ -309,6 +311,16 @@ int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms)
     rc = rc ? rc : sender->core.tx.result;
     hws_client_unlock (client, false);
     return rc;
+}
+
+int hws_sender_detach (hws_sender_t *sender, int64_t timeout_ms)
+{
+    return end_cleanly (sender, hws_tx_detach, timeout_ms);
+}
+
+int hws_sender_finalize (hws_sender_t *sender, int64_t timeout_ms)
+{
+    return end_cleanly (sender, hws_tx_finalize, timeout_ms);
 }
 
 int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout_ms)

@@ -11,7 +11,7 @@ enum { RING_SIZE_MIN = 4096, EVENTS = HWS_TX_EVENT_ENDED + 1, REFUSED = -1 };
 /*  The table at the top of tx.h.  */
 static const int8_t states[EVENTS][HWS_TX_ENDED + 1] = {
     [HWS_TX_EVENT_ATTACHED] = {HWS_TX_OPEN, HWS_TX_OPEN, HWS_TX_ENDING, HWS_TX_CANCELLING, REFUSED},
-    [HWS_TX_EVENT_DETACH] = {REFUSED, HWS_TX_ENDING, HWS_TX_ENDING, REFUSED, REFUSED},
+    [HWS_TX_EVENT_END] = {REFUSED, HWS_TX_ENDING, HWS_TX_ENDING, REFUSED, REFUSED},
     [HWS_TX_EVENT_CANCEL] = {HWS_TX_CANCELLING, HWS_TX_CANCELLING, HWS_TX_CANCELLING,
                              HWS_TX_CANCELLING, REFUSED},
     [HWS_TX_EVENT_END_ACKED] = {REFUSED, REFUSED, HWS_TX_ENDED, HWS_TX_ENDED, REFUSED},
@@ -370,7 +370,7 @@ int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size)
     return 0;
 }
 
-int hws_tx_detach (hws_tx_t *self)
+static int append_ending (hws_tx_t *self, hws_run_type_t type)
 {
     if (self->state != HWS_TX_OPEN) {
         return self->state == HWS_TX_ENDING  ? 0
@@ -379,7 +379,7 @@ int hws_tx_detach (hws_tx_t *self)
     }
     self->is_reserved = false;
     self->want_bytes = 0;
-    hws_tx_segment_t *const segment = segment_new (self, HWS_RUN_DETACHED, HWS_ENDING_HEADER_SIZE);
+    hws_tx_segment_t *const segment = segment_new (self, type, HWS_ENDING_HEADER_SIZE);
     if (!segment) {
         return HWS_ENO_MEMORY;
     }
@@ -390,8 +390,18 @@ int hws_tx_detach (hws_tx_t *self)
                                                   .bytes = self->record_payload});
     segment_append (self, segment);
     self->has_ending = true;
-    hws_tx_advance (self, HWS_TX_EVENT_DETACH);
+    hws_tx_advance (self, HWS_TX_EVENT_END);
     return 0;
+}
+
+int hws_tx_detach (hws_tx_t *self)
+{
+    return append_ending (self, HWS_RUN_DETACHED);
+}
+
+int hws_tx_finalize (hws_tx_t *self)
+{
+    return append_ending (self, HWS_RUN_FINALIZED);
 }
 
 /*  ---- Its end ---- */

@@ -13,7 +13,7 @@
  *      event      | ATTACHING  OPEN       ENDING     CANCELLING  ENDED
  *      -----------+----------------------------------------------------
  *      attached   | OPEN       OPEN       ENDING     CANCELLING  -
- *      detach     | -          ENDING     ENDING     -           -
+ *      end        | -          ENDING     ENDING     -           -
  *      cancel     | CANCELLING CANCELLING CANCELLING CANCELLING  -
  *      end_acked  | -          -          ENDED      ENDED       -
  *      ended      | ENDED      ENDED      ENDED      ENDED       -
@@ -39,7 +39,7 @@ typedef enum {
 
 typedef enum {
     HWS_TX_EVENT_ATTACHED,
-    HWS_TX_EVENT_DETACH,
+    HWS_TX_EVENT_END,
     HWS_TX_EVENT_CANCEL,
     HWS_TX_EVENT_END_ACKED,
     HWS_TX_EVENT_ENDED
@@ -101,7 +101,7 @@ void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes);
 
 /*  Appends one record. Returns 0, HWS_EWOULD_BLOCK when the window has no room (and
  *  then `want_bytes` is set if it never would have), HWS_ETOO_LARGE, HWS_EENDED
- *  after a detach, HWS_ENO_MEMORY, or how the stream ended. After an error nothing
+ *  after its own ending, HWS_ENO_MEMORY, or how the stream ended. After an error nothing
  *  has changed.  */
 int hws_tx_append (hws_tx_t *self, const void *data, size_t size);
 
@@ -133,9 +133,11 @@ int hws_tx_commit (hws_tx_t *self, size_t size);
 /*  Appends the text of an error; returns as hws_tx_append.  */
 int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size);
 
-/*  Appends the clean ending, whatever the window. Idempotent. Returns 0,
+/*  Appends the clean ending, whatever the window: DETACHED, or FINALIZED, which also closes
+ *  an exclusive anchor. The first one counts, another changes nothing. Returns 0,
  *  HWS_ENO_MEMORY, or how the stream ended.  */
 int hws_tx_detach (hws_tx_t *self);
+int hws_tx_finalize (hws_tx_t *self);
 
 /*  The application gives the stream up; nothing more is sent. Returns false when
  *  it has ended already.  */
