@@ -30,7 +30,9 @@ static void take_settings (const hws_engine_t *engine, hws_anchor_t *self,
     self->unattached_timeout_ms =
         optional_or (request->unattached_timeout_ms, by_default->unattached_timeout_ms);
     self->orphan_ttl_ms = value_or (request->orphan_ttl_ms, by_default->orphan_ttl_ms);
-    self->max_senders = optional_or (request->max_senders, by_default->max_senders);
+    self->max_senders = request->kind == HWS_KIND_SPSC
+                            ? (hws_optional_t){HWS_VALUE, 1}
+                            : optional_or (request->max_senders, by_default->max_senders);
     self->buffer_bytes = value_or (request->buffer_bytes, by_default->buffer_bytes);
     self->window_bytes_min = by_default->window_bytes_min;
     self->window_bytes_max = by_default->window_bytes_max;
@@ -53,7 +55,7 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
     }
     take_settings (engine, self, request);
     engine->anchor_count++;
-    self->handle = hws_handle_make (engine->options.broker_id, HWS_KIND_MPSC, engine->options.epoch,
+    self->handle = hws_handle_make (engine->options.broker_id, request->kind, engine->options.epoch,
                                     engine->anchor_count);
     memcpy (self->name, request->name, sizeof self->name);
     self->open_id = request->open_id;
@@ -98,6 +100,17 @@ hws_anchor_t *hws_anchor_find (const hws_engine_t *engine, hws_handle_t handle)
     hws_map_node_t *const node =
         hws_map_find (&engine->anchors_by_handle, hws_bytes (&handle, sizeof handle));
     return node ? hws_container_of (node, hws_anchor_t, by_handle) : NULL;
+}
+
+hws_anchor_t *hws_anchor_find_other (const hws_engine_t *engine, hws_handle_t handle)
+{
+    handle.lo ^= HWS_HANDLE_MPSC_BIT;
+    return hws_anchor_find (engine, handle);
+}
+
+bool hws_anchor_is_exclusive (const hws_anchor_t *self)
+{
+    return hws_handle_kind (self->handle) == HWS_KIND_SPSC;
 }
 
 hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name)
@@ -263,7 +276,7 @@ void hws_anchor_close (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
 void hws_anchor_cancel (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
                         const char *reason)
 {
-    if (self->state == HWS_ANCHOR_CLOSING) {
+    if (self->state == HWS_ANCHOR_CLOSING && self->cause != HWS_CAUSE_FINALIZED) {
         return;
     }
     set_cause (self, cause, reason);
@@ -271,6 +284,22 @@ void hws_anchor_cancel (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause
     end_seats (engine, self, false);
     if (self->seats.count == 0) {
         finish (engine, self);
+    }
+}
+
+void hws_anchor_finalize (hws_anchor_t *self)
+{
+    hws_assert (self->state != HWS_ANCHOR_CLOSING);
+
+    self->cause = HWS_CAUSE_FINALIZED;
+    self->state = HWS_ANCHOR_CLOSING;
+}
+
+void hws_anchor_reopen (hws_anchor_t *self)
+{
+    if (self->state == HWS_ANCHOR_CLOSING && self->cause == HWS_CAUSE_FINALIZED) {
+        self->cause = HWS_CAUSE_NONE;
+        self->state = self->is_receiver_present ? HWS_ANCHOR_OPEN : HWS_ANCHOR_ABANDONED;
     }
 }
 

@@ -68,8 +68,9 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
 /*  Frees it and its seats without a word.  */
 void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self);
 
-/*  By handle or name, or null.  */
+/*  By handle or name, or null; `find_other` looks for the same handle of the other kind.  */
 hws_anchor_t *hws_anchor_find (const hws_engine_t *engine, hws_handle_t handle);
+hws_anchor_t *hws_anchor_find_other (const hws_engine_t *engine, hws_handle_t handle);
 hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name);
 
 /*  The owner's OPEN, first or repeated, was answered: everything is announced again.  */
@@ -85,9 +86,21 @@ void hws_anchor_close (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
                        const char *reason);
 
 /*  Somebody else ends it: every live seat is cancelled; the anchor is gone when the
- *  receiver has acknowledged the last ending.  */
+ *  receiver has acknowledged the last ending. Of one that is closing only a finalize is
+ *  overtaken: it may yet fail, a cancel may not.  */
 void hws_anchor_cancel (hws_engine_t *engine, hws_anchor_t *self, uint16_t cause,
                         const char *reason);
+
+/*  The sender of an exclusive anchor finalizes it: no other comes, and the anchor is gone
+ *  when the receiver has acknowledged the last ending.  */
+void hws_anchor_finalize (hws_anchor_t *self);
+
+/*  The finalizing sender got another ending: the anchor is open for the next, unless
+ *  somebody cancelled it meanwhile.  */
+void hws_anchor_reopen (hws_anchor_t *self);
+
+/*  Whether one sender at a time may attach to it.  */
+bool hws_anchor_is_exclusive (const hws_anchor_t *self);
 
 /*  The deadline has come.  */
 void hws_anchor_expire (hws_engine_t *engine, hws_anchor_t *self);

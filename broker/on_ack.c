@@ -18,15 +18,11 @@ static bool handle_ack (hws_engine_t *engine, const hws_peer_t *peer, const hws_
     if (!is_sane || (has_ended && seat->state != HWS_SEAT_EXITING)) {
         return false;
     }
-    if (!has_ended || !seat->is_ending_ours) {
+    if (has_ended && seat->is_ending_ours) {
+        hws_seat_ended (engine, seat, ack->acked_seq, ack->acked_bytes);
+    } else {
         hws_seat_acked (engine, seat, ack->acked_seq, ack->acked_bytes);
-        return true;
     }
-    if (ack->acked_seq > seat->acked_seq) {
-        seat->acked_seq = ack->acked_seq;
-        seat->acked_bytes = ack->acked_bytes;
-    }
-    hws_seat_gone (engine, seat);
     return true;
 }
 

@@ -33,12 +33,6 @@ static void describe_unknown (hws_attach_ok_t *answer)
     hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (HWS_CAUSE_UNKNOWN));
 }
 
-static bool is_of_other_kind (const hws_engine_t *engine, hws_handle_t handle)
-{
-    handle.lo ^= UINT64_C (1) << 63;
-    return hws_anchor_find (engine, handle) != NULL;
-}
-
 static int find_by_handle (const hws_engine_t *engine, hws_handle_t handle, hws_anchor_t **found,
                            hws_reason_t reason)
 {
@@ -52,7 +46,7 @@ static int find_by_handle (const hws_engine_t *engine, hws_handle_t handle, hws_
     if (*found) {
         return 0;
     }
-    if (is_of_other_kind (engine, handle)) {
+    if (hws_anchor_find_other (engine, handle)) {
         snprintf (reason, sizeof (hws_reason_t), "handle %s is of the other kind", text);
         return HWS_EWRONG_KIND;
     }
@@ -89,9 +83,15 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
     const hws_limits_t *const limits = &engine->options.limits;
     const size_t size = sizeof (hws_reason_t);
     const unsigned count = hws_handle_count (anchor->handle);
+    const bool is_exclusive = hws_anchor_is_exclusive (anchor);
+    const char *const kind = is_exclusive ? "exclusive" : "mpsc";
     if (anchor->state == HWS_ANCHOR_CLOSING) {
-        snprintf (reason, size, "mpsc anchor %u is closing", count);
+        snprintf (reason, size, "%s anchor %u is closing", kind, count);
         return HWS_ECLOSED;
+    }
+    if (is_exclusive && anchor->live_count > 0) {
+        snprintf (reason, size, "exclusive anchor %u %s has its sender", count, anchor->name);
+        return HWS_EMAX_SENDERS;
     }
     if (anchor->max_senders.state == HWS_VALUE && anchor->live_count >= anchor->max_senders.value) {
         snprintf (reason, size, "mpsc anchor %u %s reached max_senders limit %llu", count,
@@ -109,12 +109,12 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
         return HWS_ELIMIT;
     }
     if (anchor->seats.count - anchor->live_count >= limits->exiting_seats) {
-        snprintf (reason, size, "mpsc anchor %u has %zu endings that its receiver has not read",
+        snprintf (reason, size, "%s anchor %u has %zu endings that its receiver has not read", kind,
                   count, (size_t) (anchor->seats.count - anchor->live_count));
         return HWS_EBUSY;
     }
     if (hws_anchor_next_window (anchor) == 0) {
-        snprintf (reason, size, "mpsc anchor %u: %llu buffer bytes leave no room for a sender",
+        snprintf (reason, size, "%s anchor %u: %llu buffer bytes leave no room for a sender", kind,
                   count, (unsigned long long) anchor->buffer_bytes);
         return HWS_EBUFFER_FULL;
     }

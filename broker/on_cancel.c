@@ -34,6 +34,11 @@ static void answer_gone (hws_engine_t *engine, hws_peer_t *peer, const hws_contr
     char text[HWS_HANDLE_TEXT_SIZE];
     hws_handle_print (handle, text);
     const bool is_ours = handle.hi == engine->options.broker_id;
+    if (is_ours && hws_anchor_find_other (engine, handle)) {
+        hws_engine_refuse (engine, peer, message, HWS_EWRONG_KIND, "handle %s is of the other kind",
+                           text);
+        return;
+    }
     hws_engine_refuse (engine, peer, message, is_ours ? HWS_ECLOSED : HWS_EWRONG_BROKER,
                        is_ours ? "anchor %s is closed" : "handle %s belongs to another broker",
                        text);
@@ -46,7 +51,7 @@ static void cancel_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_con
     if (peer == anchor->owner) {
         answer_ok (engine, peer, message);
         hws_anchor_close (engine, anchor, HWS_CAUSE_RECEIVER_CLOSED, reason);
-    } else if (anchor->state == HWS_ANCHOR_CLOSING) {
+    } else if (anchor->state == HWS_ANCHOR_CLOSING && anchor->cause != HWS_CAUSE_FINALIZED) {
         answer_ok (engine, peer, message); /* asked again, or somebody was faster */
     } else if (is_attached_to (peer, anchor)) {
         hws_anchor_cancel (engine, anchor, HWS_CAUSE_REQUESTED, reason);
@@ -176,7 +181,7 @@ void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
                            "only the sender's own client detaches it");
         return;
     }
-    if (seat->is_ending_ours) {
+    if (seat->is_ending_ours || seat->own_ending == HWS_RUN_FINALIZED) {
         hws_engine_refuse (engine, peer, message, HWS_EENDED, "the stream ended %s(%s)",
                            hws_ending_word (seat->ending), hws_cause_word (seat->cause));
         return;

@@ -164,6 +164,10 @@ static verdict_t judge (pass_t *pass, hws_seat_t *seat, const hws_run_t *run)
         violate (pass, seat, "data after the ending");
         return RUN_SKIP;
     }
+    if (seat->state == HWS_SEAT_EXITING && is_ending && run->type != seat->own_ending) {
+        violate (pass, seat, "another ending than before");
+        return RUN_SKIP;
+    }
     if (!is_ending && (end > seat->limit_seq || seat->next_bytes > seat->limit_bytes ||
                        run->body.size > seat->limit_bytes - seat->next_bytes)) {
         engine->stats.credit_violations++;
@@ -188,7 +192,7 @@ static void handle_run (pass_t *pass, hws_run_t *run)
         hws_run_set_type (header, HWS_RUN_VOID);
         return;
     }
-    if (run->type == HWS_RUN_FINALIZED) {
+    if (run->type == HWS_RUN_FINALIZED && !hws_anchor_is_exclusive (seat->anchor)) {
         run->type = HWS_RUN_DETACHED; /* nobody closes a shared anchor by ending */
         hws_run_set_type (header, HWS_RUN_DETACHED);
     }

@@ -31,9 +31,8 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
 {
     const uint64_t least_ms = engine->options.limits.heartbeat_min_ms;
     const uint64_t least_buffer = 4 * engine->options.anchors.window_bytes_min;
-    if (request->kind != HWS_KIND_MPSC || request->dedicated || request->cancel_token != 0) {
-        snprintf (reason, size,
-                  "this broker offers neither exclusive nor dedicated anchors nor cancel tokens");
+    if (request->dedicated || request->cancel_token != 0) {
+        snprintf (reason, size, "this broker offers neither dedicated anchors nor cancel tokens");
         return HWS_EBAD_REQUEST;
     }
     if (*request->name && !hws_name_is_valid (hws_bytes_of_text (request->name))) {

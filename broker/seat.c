@@ -329,16 +329,22 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     if (self->state == HWS_SEAT_EXITING) {
         return; /* the same ending again, after a rewind */
     }
-    self->ending = type;
+    self->ending = self->own_ending = type;
     self->end_seq = seq;
     count_ending (engine, self, type, 1);
     leave_room (self);
     log_ending (engine, self);
+    if (type == HWS_RUN_FINALIZED) {
+        hws_anchor_finalize (self->anchor);
+    }
 }
 
 void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
 {
     hws_anchor_t *const anchor = self->anchor;
+    if (self->own_ending == HWS_RUN_FINALIZED && self->ending != HWS_RUN_FINALIZED) {
+        hws_anchor_reopen (anchor);
+    }
     hws_tombstone_of_seat (engine, self);
     hws_seat_free (engine, self);
     hws_anchor_seat_gone (engine, anchor);
@@ -374,6 +380,23 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
     if (!had_room && hws_anchor_next_window (anchor) > 0) {
         hws_waiting_retry (engine, anchor);
     }
+}
+
+void hws_seat_ended (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
+{
+    if (seq > self->acked_seq) {
+        self->acked_seq = seq;
+        self->acked_bytes = bytes;
+    }
+    if (self->own_ending != 0 && seq > self->end_seq) {
+        count_ending (engine, self, self->ending, (uint64_t) -1);
+        count_ending (engine, self, self->own_ending, 1);
+        self->ending = self->own_ending;
+        self->cause = HWS_CAUSE_NONE;
+        free (self->reason);
+        self->reason = NULL;
+    }
+    hws_seat_gone (engine, self);
 }
 
 /*  ---- Deadlines ---- */

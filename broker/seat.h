@@ -77,6 +77,7 @@ struct hws_seat {
     uint64_t bytes;      /* their payload */
     uint64_t part_bytes; /* payload of the parts of a record that is not whole yet */
     uint8_t ending;      /* run type of the ending, in EXITING */
+    uint8_t own_ending;  /* of the sender's own, which ours may have replaced; 0: none */
     bool is_ending_ours;
     uint64_t end_seq; /* the number that the sender's own ending took */
     uint16_t cause;
@@ -119,6 +120,10 @@ void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self);
 
 /*  The receiver has consumed up to here.  */
 void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes);
+
+/*  The receiver has consumed the records up to here and the ending; the seat is gone. If it
+ *  had consumed the sender's own ending before ours replaced it, that one counts.  */
+void hws_seat_ended (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes);
 
 /*  Says ATTACHED to the receiver. Returns 0 or HWS_ENO_MEMORY.  */
 int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self);

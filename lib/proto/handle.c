@@ -4,13 +4,11 @@
 #include "base/error.h"
 #include "base/hex.h"
 
-#define MPSC_BIT (UINT64_C (1) << 63)
-
 hws_handle_t hws_handle_make (uint64_t broker_id, hws_kind_t kind, uint32_t epoch, uint32_t count)
 {
     hws_assert (epoch <= INT32_MAX);
 
-    const uint64_t kind_bit = kind == HWS_KIND_MPSC ? MPSC_BIT : 0;
+    const uint64_t kind_bit = kind == HWS_KIND_MPSC ? HWS_HANDLE_MPSC_BIT : 0;
     return (hws_handle_t){.hi = broker_id, .lo = kind_bit | (uint64_t) epoch << 32 | count};
 }
 
@@ -21,12 +19,12 @@ bool hws_handle_equal (hws_handle_t a, hws_handle_t b)
 
 hws_kind_t hws_handle_kind (hws_handle_t self)
 {
-    return self.lo & MPSC_BIT ? HWS_KIND_MPSC : HWS_KIND_SPSC;
+    return self.lo & HWS_HANDLE_MPSC_BIT ? HWS_KIND_MPSC : HWS_KIND_SPSC;
 }
 
 uint32_t hws_handle_epoch (hws_handle_t self)
 {
-    return (uint32_t) ((self.lo & ~MPSC_BIT) >> 32);
+    return (uint32_t) ((self.lo & ~HWS_HANDLE_MPSC_BIT) >> 32);
 }
 
 uint32_t hws_handle_count (hws_handle_t self)

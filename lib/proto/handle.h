@@ -9,7 +9,8 @@
 
 #include "base/bytes.h"
 
-#define HWS_HANDLE_TEXT_SIZE 33 /* 32 lower-case hexadecimal digits and a NUL */
+#define HWS_HANDLE_TEXT_SIZE 33                   /* 32 lower-case hexadecimal digits and a NUL */
+#define HWS_HANDLE_MPSC_BIT  (UINT64_C (1) << 63) /* of lo */
 
 typedef struct {
     uint64_t hi; /* broker id */

@@ -45,6 +45,7 @@ static void check_anchor (const hws_engine_t *engine, const hws_anchor_t *anchor
     assert_true (anchor->state != HWS_ANCHOR_ABANDONED || !anchor->is_receiver_present);
     assert_true (anchor->state != HWS_ANCHOR_OPEN || anchor->is_receiver_present);
     assert_true (anchor->state != HWS_ANCHOR_CLOSING || anchor->seats.count > 0);
+    assert_true (!hws_anchor_is_exclusive (anchor) || live <= 1);
     assert_true (!anchor->is_receiver_present || anchor->owner->state == HWS_PEER_CONNECTED);
     const uint64_t given = anchor->next_sender_id - 1;
     assert_true (given ==

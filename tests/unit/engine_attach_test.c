@@ -219,18 +219,6 @@ static void attach_to_unknown_anchor_is_not_found (void **state)
         client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_ENOT_FOUND)->reason, "nothing"));
 }
 
-static void attach_spsc_handle_to_mpsc_is_wrong_kind (void **state)
-{
-    (void) state;
-    hws_handle_t exclusive = s_handle;
-    exclusive.lo ^= UINT64_C (1) << 63;
-
-    stream_ask (s_sender, 1, exclusive);
-
-    client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_EWRONG_KIND);
-    assert_int_equal (stream_attach (s_sender, 1, s_handle).sender_id, 1);
-}
-
 static void handle_of_another_broker_is_wrong_broker (void **state)
 {
     (void) state;
@@ -626,7 +614,6 @@ int main (void)
         TEST (stream_cancel_handle_is_echoed),
         TEST (attach_without_an_id_is_seated_without_an_answer),
         TEST (attach_to_unknown_anchor_is_not_found),
-        TEST (attach_spsc_handle_to_mpsc_is_wrong_kind),
         TEST (handle_of_another_broker_is_wrong_broker),
         TEST (ended_sender_of_another_brokers_anchor_is_not_known_here),
         TEST (handle_of_an_earlier_epoch_is_closed),
