@@ -22,6 +22,8 @@
 #define HWS_RANGES_MAX        64
 
 #define HWS_TRANSPORT_MUX "router-mux-v1"
+#define HWS_TRANSPORT_DEDICATED                                                                    \
+    "router-dedicated-v1" /* attach at the endpoint that comes with it */
 
 typedef enum {
     HWS_VERB_HELLO,
