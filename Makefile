@@ -44,7 +44,7 @@ ALL_LDFLAGS = $(LDFLAGS) $(SANITIZE_FLAGS)
 LIBS     := -lczmq -lzmq -lcjson -lpthread
 
 # A name that ends in _io touches the world; every other file is pure.
-LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf framing client io,lib/$(dir)/*.c))
+LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf framing cancel client io,lib/$(dir)/*.c))
 ENGINE_SOURCES  := $(filter-out broker/main.c,$(wildcard broker/*.c))
 # What the programs are made of, beside their main; the tests may use it.
 PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c))
