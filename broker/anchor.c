@@ -182,6 +182,15 @@ void hws_anchor_arm (hws_engine_t *engine, hws_anchor_t *self)
     hws_heap_set (&engine->deadlines, &self->deadline.timer, at);
 }
 
+void hws_anchor_set_timeout (const hws_engine_t *engine, hws_anchor_t *self, hws_optional_t asked)
+{
+    const hws_optional_t before = self->unattached_timeout_ms;
+    if (asked.state != HWS_ABSENT && (asked.state != before.state || asked.value != before.value)) {
+        self->unattached_timeout_ms = asked;
+        self->empty_at = engine->now;
+    }
+}
+
 void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self)
 {
     if (self->owner->state == HWS_PEER_AWAY) {

@@ -76,6 +76,11 @@ hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name);
 /*  The owner's OPEN, first or repeated, was answered: everything is announced again.  */
 void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self);
 
+/*  The owner asks for another unattached timeout, which runs in full from now if there is no
+ *  seat. Absent, or the one in force, changes nothing: an OPEN that is only repeated must not
+ *  put the end off. The deadline is armed by hws_anchor_present.  */
+void hws_anchor_set_timeout (const hws_engine_t *engine, hws_anchor_t *self, hws_optional_t asked);
+
 /*  The receiver is away from now on.  */
 void hws_anchor_leave (hws_engine_t *engine, hws_anchor_t *self);
 

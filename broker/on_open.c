@@ -25,6 +25,19 @@ static bool is_above (hws_optional_t number, uint64_t most)
     return number.state == HWS_VALUE && number.value > most;
 }
 
+static int check_times (const hws_open_t *request, char *reason, size_t size)
+{
+    if (is_above (request->heartbeat_interval_ms, LENGTH_MS_MAX) ||
+        is_above (request->reconnect_grace_ms, LENGTH_MS_MAX) ||
+        is_above (request->unattached_timeout_ms, LENGTH_MS_MAX) ||
+        is_above (request->orphan_ttl_ms, LENGTH_MS_MAX)) {
+        snprintf (reason, size, "a length of time is above %llu ms",
+                  (unsigned long long) LENGTH_MS_MAX);
+        return HWS_EBAD_REQUEST;
+    }
+    return 0;
+}
+
 /*  Checks what the request asks for. Returns 0, or a code and the sentence.  */
 static int check_values (const hws_engine_t *engine, const hws_open_t *request, char *reason,
                          size_t size)
@@ -56,15 +69,7 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
                   (unsigned long long) least_buffer, (unsigned long long) BUFFER_SIZE_MAX);
         return HWS_EBAD_REQUEST;
     }
-    if (is_above (request->heartbeat_interval_ms, LENGTH_MS_MAX) ||
-        is_above (request->reconnect_grace_ms, LENGTH_MS_MAX) ||
-        is_above (request->unattached_timeout_ms, LENGTH_MS_MAX) ||
-        is_above (request->orphan_ttl_ms, LENGTH_MS_MAX)) {
-        snprintf (reason, size, "a length of time is above %llu ms",
-                  (unsigned long long) LENGTH_MS_MAX);
-        return HWS_EBAD_REQUEST;
-    }
-    return 0;
+    return check_times (request, reason, size);
 }
 
 static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
@@ -123,11 +128,34 @@ static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control
     hws_engine_answer (engine, peer, message, &answer);
 }
 
+/*  Makes the anchor of a first OPEN. Returns 0, or a code and the sentence.  */
+static int make_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t *request,
+                        hws_anchor_t **anchor, char *reason, size_t size)
+{
+    int code = check_values (engine, request, reason, size);
+    if (code == 0) {
+        code = check_room (engine, peer, request, reason, size);
+    }
+    if (code != 0) {
+        return code;
+    }
+    *anchor = hws_anchor_new (engine, peer, request);
+    if (*anchor == NULL) {
+        snprintf (reason, size, "the broker is out of memory");
+        return HWS_ELIMIT;
+    }
+    return 0;
+}
+
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
 {
     const hws_open_t *const request = &message->as.open;
     hws_anchor_t *anchor = opened_before (peer, request->open_id);
-    if (anchor == NULL) {
+    char reason[512] = "";
+    int code = 0;
+    if (anchor) {
+        code = check_times (request, reason, sizeof reason);
+    } else {
         const hws_tombstone_t *const ended = hws_tombstone_of_open (engine, peer, request->open_id);
         if (ended || request->has_resume) {
             hws_engine_refuse (engine, peer, message, HWS_ECLOSED, "%s",
@@ -135,21 +163,13 @@ void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
                                                       : "the anchor is not there any more");
             return;
         }
-        char reason[512] = "";
-        int code = check_values (engine, request, reason, sizeof reason);
-        if (code == 0) {
-            code = check_room (engine, peer, request, reason, sizeof reason);
-        }
-        if (code != 0) {
-            hws_engine_refuse (engine, peer, message, code, "%s", reason);
-            return;
-        }
-        anchor = hws_anchor_new (engine, peer, request);
-        if (anchor == NULL) {
-            hws_engine_refuse (engine, peer, message, HWS_ELIMIT, "the broker is out of memory");
-            return;
-        }
+        code = make_anchor (engine, peer, request, &anchor, reason, sizeof reason);
     }
+    if (code != 0) {
+        hws_engine_refuse (engine, peer, message, code, "%s", reason);
+        return;
+    }
+    hws_anchor_set_timeout (engine, anchor, request->unattached_timeout_ms);
     answer_ok (engine, peer, message, anchor);
     hws_engine_log (engine, HWS_LOG_DEBUG, "event=open anchor=%016llx address=%s",
                     (unsigned long long) anchor->handle.lo, peer->network_address);

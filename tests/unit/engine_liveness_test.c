@@ -435,6 +435,103 @@ static void default_of_the_timeout_can_be_overruled_with_null (void **state)
     client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_ECLOSED);
 }
 
+/*  The receiver's OPEN again, with another timeout.  */
+static void change_timeout (hws_optional_t timeout_ms)
+{
+    hws_control_t open = {.verb = HWS_VERB_OPEN,
+                          .as.open = {.open_id = 2, .unattached_timeout_ms = timeout_ms}};
+    client_ask (s_receiver, &open);
+}
+
+static void expect_timeout (hws_optional_t timeout_ms)
+{
+    const hws_open_ok_t *const ok = &client_take_ok (s_receiver, HWS_VERB_OPEN)->as.open_ok;
+    assert_int_equal (ok->unattached_timeout_ms.state, timeout_ms.state);
+    assert_int_equal (ok->unattached_timeout_ms.value, timeout_ms.value);
+}
+
+static void timeout_can_be_changed (void **state)
+{
+    (void) state;
+    const hws_optional_t never = {HWS_NULL, 0}, half = {HWS_VALUE, 500}, later = {HWS_VALUE, 900};
+    s_receiver->is_beating = s_sender->is_beating = true;
+    const hws_handle_t handle = open_unattached (700);
+    client_forget (s_receiver);
+
+    world_advance (&s_world, 699);
+    change_timeout (never); /* cleared */
+    expect_timeout (never);
+    world_advance (&s_world, 5000);
+    change_timeout (half); /* set: in full from now */
+    expect_timeout (half);
+    world_advance (&s_world, 499);
+    change_timeout (later); /* replaced: the same */
+    expect_timeout (later);
+    world_advance (&s_world, 899);
+    stream_t stream = stream_attach (s_sender, 2, handle);
+    change_timeout (half); /* somebody is attached */
+    client_forget (s_receiver);
+    world_advance (&s_world, 5000);
+    stream_end (&stream);
+    client_forget (s_receiver);
+    anchor_ack (s_receiver, stream.routing, 1, HWS_ENDING_HEADER_SIZE, true);
+    world_advance (&s_world, 499);
+    client_expect_silence (s_receiver);
+    world_advance (&s_world, 1);
+
+    assert_string_equal (client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED)->as.anchor_closed.code,
+                         "expired");
+}
+
+static void open_that_is_only_repeated_puts_no_timeout_off (void **state)
+{
+    (void) state;
+    s_receiver->is_beating = s_sender->is_beating = true;
+    open_unattached (700);
+    client_forget (s_receiver);
+
+    for (int i = 0; i < 7; i++) {
+        change_timeout (i % 2 ? (hws_optional_t){HWS_VALUE, 700} : (hws_optional_t){HWS_ABSENT, 0});
+        expect_timeout ((hws_optional_t){HWS_VALUE, 700});
+        world_advance (&s_world, 100);
+    }
+
+    client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED);
+}
+
+static void timeout_that_is_no_time_is_refused_and_changes_nothing (void **state)
+{
+    (void) state;
+    s_receiver->is_beating = s_sender->is_beating = true;
+    open_unattached (700);
+    client_forget (s_receiver);
+
+    change_timeout ((hws_optional_t){HWS_VALUE, UINT64_C (1) << 41});
+
+    client_take_refusal (s_receiver, HWS_VERB_OPEN, HWS_EBAD_REQUEST);
+    world_advance (&s_world, 699);
+    client_expect_silence (s_receiver);
+    world_advance (&s_world, 1);
+    client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED);
+}
+
+static void changed_timeout_never_takes_a_fresh_sender (void **state)
+{
+    (void) state;
+    s_receiver->is_beating = s_sender->is_beating = true;
+    const hws_handle_t handle = open_unattached (5000);
+    world_advance (&s_world, 4000);
+
+    change_timeout ((hws_optional_t){HWS_VALUE, 0}); /* due in this very millisecond */
+    stream_t stream = stream_attach (s_sender, 2, handle);
+    hws_engine_expire (s_world.engine, s_world.now);
+    world_pump (&s_world);
+    client_forget (s_receiver);
+
+    stream_send (&stream, 1, 8);
+    expect_run (s_receiver, HWS_RUN_RECORDS, stream.routing, 0, 1);
+}
+
 /*  ---- A late broker ---- */
 
 static void late_broker_does_not_judge (void **state)
@@ -533,6 +630,10 @@ int main (void)
         TEST (timeout_never_takes_a_fresh_sender),
         TEST (timeout_before_the_attach_refuses_it),
         TEST (default_of_the_timeout_can_be_overruled_with_null),
+        TEST (timeout_can_be_changed),
+        TEST (open_that_is_only_repeated_puts_no_timeout_off),
+        TEST (timeout_that_is_no_time_is_refused_and_changes_nothing),
+        TEST (changed_timeout_never_takes_a_fresh_sender),
         TEST (late_broker_does_not_judge),
         TEST (late_broker_judges_after_the_time_that_was_left_and_one_interval),
         TEST (broker_that_is_late_again_and_again_still_judges_nobody),
