@@ -230,7 +230,7 @@ int hws_cancels_cancel (hws_cancels_t *self, hws_ms_t now, uint64_t token, const
         entry->reason = copy_reason (reason);
         hit_nodes (self, entry);
     }
-    return 0;
+    return rc;
 }
 
 /*  ---- Time ---- */

@@ -76,9 +76,10 @@ void hws_cancels_release (hws_cancels_t *self, hws_cancel_node_t *node);
 /*  Cancels the token: every node under it is hit, to be taken with hws_cancels_take_hit,
  *  and later ones find it cancelled. `reason` may be null and is copied, as far as a text
  *  may go; the first one stays. Cancelling again hits nothing a second time, but is
- *  remembered from then on. `account` may be null. Returns 0; or, when the token has no node
- *  and cannot be remembered, HWS_ELIMIT or HWS_ENO_MEMORY. What has nodes is cancelled
- *  whatever the limits; beyond them it is forgotten with its last node.  */
+ *  remembered from then on. `account` may be null. Returns 0, or HWS_ELIMIT or HWS_ENO_MEMORY
+ *  when the token has to be remembered and cannot be. What has nodes is cancelled whatever
+ *  the limits; a lasting one is beyond them forgotten with its last node, and HWS_ELIMIT
+ *  says so.  */
 int hws_cancels_cancel (hws_cancels_t *self, hws_ms_t now, uint64_t token, const char *reason,
                         hws_cancel_account_t *account);
 
