@@ -71,6 +71,9 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
     hws_list_append (&owner->anchors, &self->in_owner);
     hws_list_append (&engine->anchors, &self->in_engine);
     engine->buffer_bytes += self->buffer_bytes;
+    if (request->dedicated) {
+        hws_dedicated_begin (engine, self);
+    }
     engine->stats.opened++;
     hws_engine_measure (engine);
     return self;
@@ -84,6 +87,7 @@ void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self)
     }
     hws_assert (self->reserved_bytes == 0);
 
+    hws_dedicated_end (engine, self);
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
     hws_map_remove (&engine->anchors_by_handle, &self->by_handle);
     hws_map_remove (&engine->anchors_by_name, &self->by_name);

@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "broker/deadline.h"
+#include "broker/dedicated.h"
 #include "broker/engine.h"
 #include "proto/batch.h"
 
@@ -56,6 +57,8 @@ struct hws_anchor {
     uint64_t live_count;     /* seats that are not exiting */
     uint64_t extra_bytes;    /* windows of the live ones beyond their floors */
     uint64_t reserved_bytes; /* sum over all seats; never above buffer_bytes */
+
+    hws_dedicated_t dedicated;
 
     uint16_t cause; /* of its end, in CLOSING */
     char *reason;   /* owned; null for none */

@@ -262,7 +262,7 @@ static int handle_control (hws_engine_t *self, const hws_address_t *from,
     const bool is_hello =
         rc == 0 && request.verb == HWS_VERB_HELLO && request.form == HWS_FORM_REQUEST;
     if (is_hello) {
-        hws_on_hello (self, from, &request, message->address);
+        hws_on_hello (self, from, &request, message);
         return 0;
     }
     const int code = rc == HWS_EBAD_REQUEST || rc == HWS_EUNKNOWN_VERB ? rc
@@ -372,6 +372,13 @@ void hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effe
     }
 }
 
+void hws_engine_bound (hws_engine_t *self, hws_ms_t now_ms, uint32_t front, int rc,
+                       const hws_endpoint_t *endpoints, size_t endpoint_count, const char *text)
+{
+    begin_turn (self, now_ms);
+    hws_dedicated_bound (self, front, rc, endpoints, endpoint_count, text);
+}
+
 void hws_engine_flush (hws_engine_t *self)
 {
     hws_link_t *link;
@@ -436,6 +443,7 @@ hws_engine_counts_t hws_engine_counts (const hws_engine_t *self)
 {
     return (hws_engine_counts_t){.peers = self->peers_by_client.count,
                                  .anchors = self->anchors.count,
+                                 .dedicated = self->dedicated.count,
                                  .seats = self->seats_by_routing.count,
                                  .waiting = self->waiting.count,
                                  .tombstones = self->tombstones.count};

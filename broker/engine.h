@@ -55,6 +55,7 @@ typedef struct {
     uint64_t senders_per_anchor;
     uint64_t seats_per_peer;
     uint64_t exiting_seats; /* of one anchor; beyond, attaches are busy */
+    uint64_t fronts;        /* dedicated anchors, each with a front of its own */
     uint64_t waiting_attaches;
     uint64_t wait_ms; /* the longest that an attach may wait */
     uint64_t tombstones;
@@ -80,12 +81,16 @@ typedef struct {
     uint8_t *data;       /* frame[0] again, writable: runs are rewritten in place */
     void *payload;       /* owns the bytes; null if the engine has to copy what it keeps */
     const char *address; /* the peer's network address, or "" */
+    uint32_t listener;   /* by which of its front's endpoints the peer came */
 } hws_message_t;
 
 typedef enum {
     HWS_EFFECT_SEND,    /* send to `to`; then data and payload are the shell's */
     HWS_EFFECT_RELEASE, /* the payload is the shell's again */
-    HWS_EFFECT_LOG      /* data is a line of `size` bytes, without a newline */
+    HWS_EFFECT_LOG,     /* data is a line of `size` bytes, without a newline */
+    HWS_EFFECT_BIND,    /* make the front `to.front`, then call hws_engine_bound */
+    HWS_EFFECT_UNBIND   /* close the front `to.front` when its last words are sent; follows
+                           each BIND once, unless the bind was told to have failed */
 } hws_effect_kind_t;
 
 /*  An effect is the shell's once popped: it frees `data` with free () and disposes of
@@ -116,6 +121,8 @@ typedef struct {
     uint64_t gaps;
     uint64_t unknown_stream;  /* runs of a stream that is not the peer's */
     uint64_t missed_controls; /* not sent to a full connection */
+    uint64_t binds;           /* of dedicated fronts that were asked for */
+    uint64_t bind_failures;   /* of these */
     uint64_t late_turns;
     uint64_t log_lines_lost;
 } hws_engine_stats_t;
@@ -145,6 +152,12 @@ void hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms, const hws_addres
  *  connection is told to resynchronise later. What the engine took is null in the effect
  *  afterwards; the rest is still the caller's to free.  */
 void hws_engine_refused (hws_engine_t *self, hws_ms_t now_ms, hws_effect_t *effect);
+
+/*  The answer to a BIND effect: with `rc` 0 the front listens on `endpoints`, one for each
+ *  endpoint of the shared front and in that order, which are copied; else `text` says in a
+ *  sentence why there is none, and there is nothing to unbind.  */
+void hws_engine_bound (hws_engine_t *self, hws_ms_t now_ms, uint32_t front, int rc,
+                       const hws_endpoint_t *endpoints, size_t endpoint_count, const char *text);
 
 /*  Time has passed: whatever is due acts, oldest first.  */
 void hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms);
@@ -176,7 +189,7 @@ const hws_engine_stats_t *hws_engine_stats (const hws_engine_t *self);
 
 /*  How many there are now.  */
 typedef struct {
-    size_t peers, anchors, seats, waiting, tombstones;
+    size_t peers, anchors, dedicated, seats, waiting, tombstones;
 } hws_engine_counts_t;
 hws_engine_counts_t hws_engine_counts (const hws_engine_t *self);
 

@@ -30,6 +30,7 @@ struct hws_engine {
     hws_map_t tombstones_by_handle;
 
     hws_list_t anchors;    /* through in_engine */
+    hws_list_t dedicated;  /* of anchors, through dedicated.in_engine */
     hws_list_t waiting;    /* through in_engine */
     hws_list_t tombstones; /* through in_engine, oldest first */
     hws_list_t ready;      /* clients with something to send, through out.ready */
@@ -39,6 +40,7 @@ struct hws_engine {
     hws_deadline_t tombstone_deadline;
 
     uint32_t anchor_count; /* handles given in this epoch */
+    uint32_t front_count;  /* numbers of dedicated fronts given; 0 is the shared one */
     uint64_t seat_count;   /* routing session ids given; they run on into the next epoch's */
     uint64_t buffer_bytes; /* budgets of all anchors */
     uint64_t shortest_interval_ms;
@@ -49,7 +51,7 @@ struct hws_engine {
 /*  One handler per verb. The message was decoded; the peer has said HELLO (but for HELLO
  *  itself).  */
 void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_control_t *message,
-                   const char *network_address);
+                   const hws_message_t *envelope);
 
 /*  Refuses the HELLO of an address that has no peer; a peer's refusal goes through its queue,
  *  which is bounded.  */
@@ -59,8 +61,9 @@ void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 
-/*  Seats the sender, or finds its seat or its tombstone, and fills the answer. Returns 0
- *  or the code of a refusal, with its sentence in `reason`.  */
+/*  Seats the sender, or finds its seat or its tombstone, or sends it to the anchor's front,
+ *  and fills the answer. Returns 0; HWS_EWOULD_BLOCK when it has to wait until that front is
+ *  bound; or the code of a refusal, with its sentence in `reason`.  */
 int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
                     hws_attach_ok_t *answer, hws_reason_t reason);
 

@@ -7,7 +7,8 @@ int hws_fixed_init (hws_fixed_t *self, const hws_broker_settings_t *settings)
     *self = (hws_fixed_t){.allow_insecure = settings->allow_insecure,
                           .send_queue = settings->send_queue,
                           .batch_bytes = settings->limits.batch_bytes,
-                          .peers = settings->limits.peers};
+                          .peers = settings->limits.peers,
+                          .fronts = settings->limits.fronts};
     self->listen.text = calloc (settings->listen.count, sizeof *self->listen.text);
     if (!self->listen.text) {
         return HWS_ENO_MEMORY;
@@ -56,6 +57,7 @@ size_t hws_fixed_changes (const hws_fixed_t *self, const hws_broker_settings_t *
         {"limits.send_queue", self->send_queue != settings->send_queue},
         {"limits.batch_bytes", self->batch_bytes != settings->limits.batch_bytes},
         {"limits.peers", settings->limits.peers > self->peers},
+        {"limits.fronts", settings->limits.fronts > self->fronts},
     };
     size_t count = 0;
     for (size_t i = 0; i < HWS_FIXED_KEYS_MAX; i++) {
@@ -72,6 +74,9 @@ hws_limits_t hws_fixed_limits (const hws_fixed_t *self, const hws_broker_setting
     limits.batch_bytes = self->batch_bytes;
     if (limits.peers > self->peers) {
         limits.peers = self->peers;
+    }
+    if (limits.fronts > self->fronts) {
+        limits.fronts = self->fronts;
     }
     return limits;
 }

@@ -13,7 +13,8 @@ typedef struct {
     bool allow_insecure;
     uint64_t send_queue;
     uint64_t batch_bytes;
-    uint64_t peers; /* the most that the sockets were prepared for */
+    uint64_t peers;  /* the most that the sockets were prepared for */
+    uint64_t fronts; /* the same */
 } hws_fixed_t;
 
 /*  Copies them. Returns 0 or HWS_ENO_MEMORY; hws_fixed_fini is right after both.  */
@@ -22,7 +23,7 @@ void hws_fixed_fini (hws_fixed_t *self);
 
 /*  The keys that `settings` would change are put into `keys`, of HWS_FIXED_KEYS_MAX;
  *  returns how many.  */
-#define HWS_FIXED_KEYS_MAX 5
+#define HWS_FIXED_KEYS_MAX 6
 size_t hws_fixed_changes (const hws_fixed_t *self, const hws_broker_settings_t *settings,
                           const char *keys[HWS_FIXED_KEYS_MAX]);
 

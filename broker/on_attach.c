@@ -173,6 +173,9 @@ int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *
     if (code != 0) {
         return code;
     }
+    if (!hws_dedicated_seats (anchor, peer)) {
+        return hws_dedicated_direct (engine, anchor, peer, answer, reason);
+    }
     seat = hws_seat_new (engine, anchor, peer, request);
     if (seat == NULL) {
         snprintf (reason, sizeof (hws_reason_t), "the broker is out of memory");
@@ -188,9 +191,9 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     hws_control_t answer = {.verb = HWS_VERB_ATTACH};
     hws_reason_t reason = "";
     int code = hws_attach_try (engine, peer, request, &answer.as.attach_ok, reason);
-    const bool may_wait =
-        (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) && peer->state == HWS_PEER_CONNECTED;
-    if (may_wait && request->wait_ms > 0) {
+    const bool may_wait = (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) &&
+                          request->wait_ms > 0 && peer->state == HWS_PEER_CONNECTED;
+    if (may_wait || code == HWS_EWOULD_BLOCK) {
         code = hws_waiting_add (engine, peer, message, code);
         if (code == 0) {
             return;
@@ -203,6 +206,7 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
         hws_engine_refuse (engine, peer, message, code, "%s", reason);
         return;
     }
-    answer.as.attach_ok.early_kept = !answer.as.attach_ok.has_ended;
+    hws_attach_ok_t *const ok = &answer.as.attach_ok;
+    ok->early_kept = !ok->has_ended && *ok->endpoint == '\0';
     hws_engine_answer (engine, peer, message, &answer);
 }

@@ -30,8 +30,9 @@ static hws_control_t describe (const hws_engine_t *engine)
     it->record_bytes = engine->options.limits.record_bytes;
     it->batch_bytes = engine->options.limits.batch_bytes;
     it->heartbeat_min_ms = engine->options.limits.heartbeat_min_ms;
-    it->transports.count = 1;
+    it->transports.count = 2;
     hws_text_copy (it->transports.word[0], sizeof it->transports.word[0], HWS_TRANSPORT_MUX);
+    hws_text_copy (it->transports.word[1], sizeof it->transports.word[1], HWS_TRANSPORT_DEDICATED);
     it->early_records = HWS_EARLY_RECORDS;
     it->early_bytes = HWS_EARLY_BYTES;
     return message;
@@ -48,7 +49,7 @@ static void log_limit (hws_engine_t *engine)
 }
 
 void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_control_t *message,
-                   const char *network_address)
+                   const hws_message_t *envelope)
 {
     const hws_hello_t *const hello = &message->as.hello;
     hws_peer_t *peer = hws_peer_at (engine, from);
@@ -68,19 +69,20 @@ void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_co
     }
     peer = hws_peer_of_client (engine, &hello->client_id);
     if (peer) {
-        hws_peer_move (engine, peer, from, network_address);
+        hws_peer_move (engine, peer, from, envelope->address);
     } else if (engine->peers_by_client.count >= engine->options.limits.peers) {
         log_limit (engine);
         hws_hello_refuse (engine, from, message, HWS_ELIMIT,
                           "the broker has all the clients it takes");
         return;
     } else {
-        peer = hws_peer_new (engine, &hello->client_id, from, network_address);
+        peer = hws_peer_new (engine, &hello->client_id, from, envelope->address);
         if (peer == NULL) {
             hws_hello_refuse (engine, from, message, HWS_ELIMIT, "the broker is out of memory");
             return;
         }
     }
+    peer->listener = envelope->listener;
     hws_control_t answer = describe (engine);
     hws_engine_answer (engine, peer, message, &answer);
 }

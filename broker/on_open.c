@@ -44,8 +44,8 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
 {
     const uint64_t least_ms = engine->options.limits.heartbeat_min_ms;
     const uint64_t least_buffer = 4 * engine->options.anchors.window_bytes_min;
-    if (request->dedicated || request->cancel_token != 0) {
-        snprintf (reason, size, "this broker offers neither dedicated anchors nor cancel tokens");
+    if (request->cancel_token != 0) {
+        snprintf (reason, size, "this broker offers no cancel tokens");
         return HWS_EBAD_REQUEST;
     }
     if (*request->name && !hws_name_is_valid (hws_bytes_of_text (request->name))) {
@@ -96,6 +96,11 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
     if (peer->anchors.count >= limits->anchors_per_peer) {
         snprintf (reason, size, "the client reached the limit of %llu anchors",
                   (unsigned long long) limits->anchors_per_peer);
+        return HWS_ELIMIT;
+    }
+    if (request->dedicated && engine->dedicated.count >= limits->fronts) {
+        snprintf (reason, size, "the broker reached its limit of %llu dedicated anchors",
+                  (unsigned long long) limits->fronts);
         return HWS_ELIMIT;
     }
     const uint64_t buffer = request->buffer_bytes.state == HWS_VALUE

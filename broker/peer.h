@@ -22,6 +22,7 @@ struct hws_peer {
     hws_map_node_t by_address;
     hws_id_t client_id;
     hws_address_t address; /* of the present or last connection */
+    uint32_t listener;     /* by which of its front's endpoints it came */
     hws_peer_state_t state;
     hws_ms_t heard_at; /* last message, on the engine's clock */
     hws_deadline_t silence;

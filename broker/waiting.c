@@ -3,6 +3,7 @@
 #include "broker/answer.h"
 #include "broker/engine_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void hws_waiting_free (hws_engine_t *engine, hws_waiting_t *self)
@@ -78,6 +79,18 @@ static bool is_meant (const hws_waiting_t *self, const hws_anchor_t *anchor)
                                     : strcmp (self->request.anchor, anchor->name) == 0;
 }
 
+/*  What an attach may wait for as long as it asked to.  */
+static bool is_wait (int code)
+{
+    return code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL;
+}
+
+/*  An anchor that was there at the first check is not at the second.  */
+static bool is_removed (const hws_engine_t *engine, int code)
+{
+    return (code == HWS_ENOT_FOUND || code == HWS_ECLOSED) && !engine->is_draining;
+}
+
 void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor)
 {
     for (hws_link_t *link = engine->waiting.head, *next; link; link = next) {
@@ -88,12 +101,29 @@ void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor)
         }
         hws_attach_ok_t ok = {0};
         hws_reason_t reason = "";
-        const int code = hws_attach_try (engine, self->peer, &self->request, &ok, reason);
-        if (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) {
+        int code = hws_attach_try (engine, self->peer, &self->request, &ok, reason);
+        if (self->code == HWS_EWOULD_BLOCK && is_removed (engine, code)) {
+            code = HWS_EREMOVED_DURING_BIND;
+            snprintf (reason, sizeof reason, "anchor %u was removed while its front was bound",
+                      hws_handle_count (anchor->handle));
+        }
+        if (code == HWS_EWOULD_BLOCK || (is_wait (code) && engine->now < self->until_at)) {
             self->code = code;
             continue;
         }
         answer (engine, self, code, &ok, reason);
+    }
+}
+
+void hws_waiting_fail (hws_engine_t *engine, const hws_anchor_t *anchor, int code,
+                       const char *reason)
+{
+    for (hws_link_t *link = engine->waiting.head, *next; link; link = next) {
+        next = link->next;
+        hws_waiting_t *const self = hws_container_of (link, hws_waiting_t, in_engine);
+        if (self->code == HWS_EWOULD_BLOCK && is_meant (self, anchor)) {
+            answer (engine, self, code, NULL, reason);
+        }
     }
 }
 
@@ -102,5 +132,9 @@ void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self)
     hws_attach_ok_t ok = {0};
     hws_reason_t reason = "";
     const int code = hws_attach_try (engine, self->peer, &self->request, &ok, reason);
+    if (code == HWS_EWOULD_BLOCK) {
+        self->code = code;
+        return;
+    }
     answer (engine, self, code, &ok, reason);
 }

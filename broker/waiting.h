@@ -1,4 +1,5 @@
-/*  Attaches that wait: for an anchor that is not there yet, or for room.
+/*  Attaches that wait: for an anchor that is not there yet, for room, or until the front of
+ *  a dedicated anchor is bound.
  *
  *  Bounded in number and in time. A waiting attach belongs to its client and is
  *  forgotten with its connection; the client asks again.
@@ -15,7 +16,7 @@ typedef struct {
     hws_peer_t *peer;
     hws_deadline_t deadline;
     hws_ms_t until_at; /* when it is refused */
-    int code;          /* what it is refused with, then */
+    int code;          /* what it is refused with, then; HWS_EWOULD_BLOCK: waits for a bind */
     bool has_id;
     uint64_t id; /* of the request */
     hws_attach_t request;
@@ -30,10 +31,15 @@ int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t
 /*  Whether an attach of this session waits.  */
 bool hws_waiting_has (const hws_peer_t *peer, uint64_t session_id);
 
-/*  An anchor came or has room again: the attaches that name it try again, in order.  */
+/*  An anchor came, has room again, is bound or is gone: the attaches that name it try again, in
+ * order.  */
 void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor);
 
-/*  The time is over: refused.  */
+/*  The anchor's front cannot be bound: the attaches that wait for it are refused.  */
+void hws_waiting_fail (hws_engine_t *engine, const hws_anchor_t *anchor, int code,
+                       const char *reason);
+
+/*  The time is over: refused, unless it waits for a bind, which ends by itself.  */
 void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self);
 
 void hws_waiting_free (hws_engine_t *engine, hws_waiting_t *self);

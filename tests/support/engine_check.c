@@ -52,6 +52,30 @@ static void check_anchor (const hws_engine_t *engine, const hws_anchor_t *anchor
                  live + anchor->detached + anchor->finalized + anchor->dropped + anchor->cancelled);
 }
 
+static void check_front (const hws_engine_t *engine, const hws_dedicated_t *front)
+{
+    assert_true (front->front <= engine->front_count);
+    assert_true ((front->front != 0) == (front->state != HWS_DEDICATED_UNBOUND));
+    assert_true ((front->unbind != NULL) == (front->state != HWS_DEDICATED_UNBOUND));
+    assert_true ((front->endpoint_count > 0) == (front->state == HWS_DEDICATED_BOUND));
+    assert_true (front->is_told == (front->state == HWS_DEDICATED_BOUND));
+}
+
+size_t engine_front_count (const hws_engine_t *engine, size_t *binding_count)
+{
+    size_t count = 0;
+    *binding_count = 0;
+    for (hws_link_t *link = engine->dedicated.head; link; link = link->next) {
+        const hws_anchor_t *const anchor =
+            hws_container_of (link, hws_anchor_t, dedicated.in_engine);
+        check_front (engine, &anchor->dedicated);
+        count += anchor->dedicated.state != HWS_DEDICATED_UNBOUND;
+        *binding_count += anchor->dedicated.state == HWS_DEDICATED_BINDING;
+    }
+    assert_true (engine->dedicated.count <= engine->options.limits.fronts);
+    return count;
+}
+
 static size_t check_peer (const hws_peer_t *peer)
 {
     const hws_out_t *const out = &peer->out;

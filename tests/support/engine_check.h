@@ -9,4 +9,8 @@
  *  and not given back.  */
 void engine_check (const hws_engine_t *engine, size_t payloads);
 
+/*  Fronts of dedicated anchors that are bound or being bound; sets how many of them are
+ *  being bound.  */
+size_t engine_front_count (const hws_engine_t *engine, size_t *binding_count);
+
 #endif

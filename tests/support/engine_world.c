@@ -37,6 +37,7 @@ hws_engine_options_t world_options (void)
                    .senders_per_anchor = 20,
                    .seats_per_peer = 18,
                    .exiting_seats = 16,
+                   .fronts = 3,
                    .waiting_attaches = 3,
                    .wait_ms = 30000,
                    .tombstones = 64,
@@ -173,6 +174,56 @@ static void deliver (world_t *self, hws_effect_t *effect)
     }
 }
 
+/*  ---- Fronts ---- */
+
+const char *world_endpoint (uint32_t front, uint32_t listener)
+{
+    static hws_endpoint_t text;
+    snprintf (text, sizeof text, listener ? "ipc:///run/hawser.%u" : "tcp://127.0.0.1:%u",
+              listener ? front : 40000 + front);
+    return text;
+}
+
+static void tell_bound (world_t *self, uint32_t front)
+{
+    hws_endpoint_t endpoints[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        snprintf (endpoints[i], sizeof endpoints[i], "%s", world_endpoint (front, i));
+    }
+    hws_engine_bound (self->engine, self->now, front, 0, endpoints, 2, "");
+}
+
+void world_bound (world_t *self, uint32_t front)
+{
+    tell_bound (self, front);
+    world_pump (self);
+}
+
+void world_bind_failed (world_t *self, uint32_t front, const char *fault)
+{
+    self->front_count--;
+    hws_engine_bound (self->engine, self->now, front, HWS_ESYSTEM, NULL, 0, fault);
+    world_pump (self);
+}
+
+static void bind_front (world_t *self, uint32_t front)
+{
+    assert_true (front > self->last_front);
+    self->last_front = front;
+    self->front_count++;
+    if (!self->is_slow_to_bind) {
+        tell_bound (self, front);
+    }
+}
+
+static void unbind_front (world_t *self, uint32_t front)
+{
+    assert_true (front > 0 && front <= self->last_front);
+    assert_true (self->front_count > 0);
+    self->front_count--;
+    self->unbind_count++;
+}
+
 void world_check (const world_t *self)
 {
     engine_check (self->engine, self->tokens_made - self->tokens_back);
@@ -188,10 +239,18 @@ void world_pump (world_t *self)
             deliver (self, &effect);
         }
         self->logged_count += effect.kind == HWS_EFFECT_LOG;
+        if (effect.kind == HWS_EFFECT_BIND) {
+            bind_front (self, effect.to.front);
+        } else if (effect.kind == HWS_EFFECT_UNBIND) {
+            unbind_front (self, effect.to.front);
+        }
         free (effect.data);
         release (self, effect.payload);
     }
     world_check (self);
+    size_t binding_count;
+    assert_int_equal (engine_front_count (self->engine, &binding_count), self->front_count);
+    assert_true (self->is_slow_to_bind || binding_count == 0);
 }
 
 /*  ---- Time ---- */
@@ -233,7 +292,7 @@ void world_oversleep (world_t *self, hws_ms_t length_ms)
 static void take_new_address (client_t *self)
 {
     const uint32_t count = ++self->world->address_count;
-    self->address = (hws_address_t){.size = 8, .id = {1, 2, 3, 4}};
+    self->address = (hws_address_t){.front = self->front, .size = 8, .id = {1, 2, 3, 4}};
     hws_put_u32 (self->address.id + 4, count);
 }
 
@@ -246,9 +305,14 @@ void client_hello (client_t *self)
 
 client_t *client_connect (world_t *world)
 {
+    return client_connect_at (world, 0);
+}
+
+client_t *client_connect_at (world_t *world, uint32_t front)
+{
     assert_true (world->client_count < WORLD_CLIENTS_MAX);
     client_t *const self = &world->clients[world->client_count++];
-    *self = (client_t){.world = world};
+    *self = (client_t){.world = world, .front = front};
     self->id.bytes[0] = 0xc1;
     self->id.bytes[15] = (uint8_t) world->client_count;
     client_reconnect (self);
@@ -276,7 +340,8 @@ static void send_control (client_t *self, const hws_control_t *message)
     hws_message_t envelope = {
         .frame_count = 2,
         .frame = {hws_bytes_of_text (hws_verb_word (message->verb)), hws_bytes (json, size)},
-        .address = "192.0.2.1:4711"};
+        .address = "192.0.2.1:4711",
+        .listener = self->listener};
     world_t *const world = self->world;
     const int rc = hws_engine_recv (world->engine, world->now, &self->address, &envelope);
     assert_true (rc == 0 || world->is_poor);

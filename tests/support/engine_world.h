@@ -38,6 +38,8 @@ struct client {
     world_t *world;
     hws_id_t id;
     hws_address_t address;
+    uint32_t front;       /* of its connections from the next on */
+    uint32_t listener;    /* the same */
     hws_list_t inbox;     /* of heard_t */
     heard_t *last;        /* what was taken last; freed with the next */
     bool is_full;         /* its connection takes nothing */
@@ -59,6 +61,10 @@ struct world {
     size_t tokens_back;
     size_t refused_count; /* effects given back to the engine */
     size_t logged_count;  /* lines for the log */
+    size_t front_count;   /* dedicated fronts that are bound, or being bound */
+    size_t unbind_count;  /* since the beginning */
+    uint32_t last_front;  /* the highest number that was bound */
+    bool is_slow_to_bind; /* the test answers BIND, with world_bound */
     bool is_poor;         /* the engine may be out of memory */
 };
 
@@ -75,6 +81,13 @@ void world_check (const world_t *self);
 /*  Sends what the engine has to send.  */
 void world_pump (world_t *self);
 
+/*  Answers BIND of a front: with two endpoints, see world_endpoint, or with `fault`.  */
+void world_bound (world_t *self, uint32_t front);
+void world_bind_failed (world_t *self, uint32_t front, const char *fault);
+
+/*  Where a bound front listens, by the number of the listener.  */
+const char *world_endpoint (uint32_t front, uint32_t listener);
+
 /*  Lets the time pass turn by turn, as a shell does that is never late.  */
 void world_advance (world_t *self, hws_ms_t length_ms);
 
@@ -83,6 +96,9 @@ void world_oversleep (world_t *self, hws_ms_t length_ms);
 
 /*  A client that has said HELLO and was answered.  */
 client_t *client_connect (world_t *world);
+
+/*  The same at a dedicated front.  */
+client_t *client_connect_at (world_t *world, uint32_t front);
 
 /*  The same client from a new connection: HELLO, answered. `client_hello` is without
  *  looking at the answer.  */

@@ -234,8 +234,7 @@ static void open_refuses_what_it_does_not_take (void **state)
 {
     (void) state;
     client_t *const receiver = client_connect (&s_world);
-    const hws_open_t bad[] = {{.dedicated = true},
-                              {.cancel_token = 1},
+    const hws_open_t bad[] = {{.cancel_token = 1},
                               {.name = "\x01"},
                               {.heartbeat_interval_ms = {HWS_VALUE, 99}},
                               {.max_senders = {HWS_VALUE, 0}},

@@ -77,6 +77,9 @@ void __real_hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms);
 void __real_hws_engine_flush (hws_engine_t *self);
 bool __real_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
 void __real_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason);
+void __real_hws_engine_bound (hws_engine_t *self, hws_ms_t now_ms, uint32_t front, int rc,
+                              const hws_endpoint_t *endpoints, size_t endpoint_count,
+                              const char *text);
 int __wrap_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
                             hws_message_t *message);
 void __wrap_hws_engine_peer_gone (hws_engine_t *self, hws_ms_t now_ms,
@@ -86,6 +89,9 @@ void __wrap_hws_engine_expire (hws_engine_t *self, hws_ms_t now_ms);
 void __wrap_hws_engine_flush (hws_engine_t *self);
 bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
 void __wrap_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason);
+void __wrap_hws_engine_bound (hws_engine_t *self, hws_ms_t now_ms, uint32_t front, int rc,
+                              const hws_endpoint_t *endpoints, size_t endpoint_count,
+                              const char *text);
 
 int __wrap_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
                             hws_message_t *message)
@@ -139,6 +145,15 @@ void __wrap_hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *r
     s_depth--;
 }
 
+void __wrap_hws_engine_bound (hws_engine_t *self, hws_ms_t now_ms, uint32_t front, int rc,
+                              const hws_endpoint_t *endpoints, size_t endpoint_count,
+                              const char *text)
+{
+    s_depth++;
+    __real_hws_engine_bound (self, now_ms, front, rc, endpoints, endpoint_count, text);
+    s_depth--;
+}
+
 /*  ---- The run ---- */
 
 static client_t *s_receiver;
@@ -153,7 +168,9 @@ static void move (client_t *client)
 
 static void open_named (client_t *client, uint64_t open_id, const char *name)
 {
-    hws_control_t message = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = open_id}};
+    hws_control_t message = {
+        .verb = HWS_VERB_OPEN,
+        .as.open = {.open_id = open_id, .dedicated = strcmp (name, "dedicated") == 0}};
     strcpy (message.as.open.name, name);
     client_ask (client, &message);
 }
@@ -217,6 +234,7 @@ static void run_through_everything (void)
     attach_named (s_sender, 2, "a");
     attach_named (s_sender, 3, "b");
     attach_named (s_sender, 4, "later");
+    attach_named (s_sender, 5, "dedicated");
     attach_named (s_other, 1, "a");
     send_all (s_sender, 3, 100);
     send_all (s_sender, 1, 4500); /* for two receivers: split */
@@ -238,12 +256,15 @@ static void run_through_everything (void)
     move (s_receiver);
     open_named (s_receiver, 1, "a");
     open_named (s_receiver, 2, "later");
+    open_named (s_receiver, 3, "dedicated");
+    attach_named (s_other, 2, "dedicated");
     client_ping (s_sender);
     send_all (s_sender, 0, 0);
     acknowledge_all ();
     hws_engine_peer_gone (s_world.engine, s_world.now, &s_other->address);
     world_advance (&s_world, 1000);
     anchor_cancel (s_receiver, handle_named ("a"), 0, "enough");
+    anchor_cancel (s_receiver, handle_named ("dedicated"), 0, "enough");
     attach_named (s_sender, 1, "a");
     hws_control_t bye = {.verb = HWS_VERB_BYE};
     client_ask (s_sender, &bye);

@@ -63,12 +63,14 @@ static void every_socket_setting_is_named (void **state)
     changed.send_queue++;
     changed.limits.batch_bytes++;
     changed.limits.peers++;
+    changed.limits.fronts++;
 
-    assert_int_equal (changes (&changed, keys), 4);
+    assert_int_equal (changes (&changed, keys), 5);
     assert_string_equal (keys[0], "allow_insecure");
     assert_string_equal (keys[1], "limits.send_queue");
     assert_string_equal (keys[2], "limits.batch_bytes");
     assert_string_equal (keys[3], "limits.peers");
+    assert_string_equal (keys[4], "limits.fronts");
 }
 
 static void limits_of_a_reload_keep_what_the_sockets_were_made_for (void **state)
@@ -81,14 +83,18 @@ static void limits_of_a_reload_keep_what_the_sockets_were_made_for (void **state
 
     changed.limits.batch_bytes = 1;
     changed.limits.peers = 101;
+    changed.limits.fronts = 1;
     changed.limits.anchors = 7;
     const hws_limits_t more = hws_fixed_limits (&fixed, &changed);
     changed.limits.peers = 99;
+    fixed.fronts = 2;
     const hws_limits_t fewer = hws_fixed_limits (&fixed, &changed);
 
     assert_int_equal (more.batch_bytes, 65536);
     assert_int_equal (more.peers, 100);
     assert_int_equal (more.anchors, 7);
+    assert_int_equal (more.fronts, 0);
+    assert_int_equal (fewer.fronts, 1);
     assert_int_equal (fewer.peers, 99);
     hws_fixed_fini (&fixed);
 }
