@@ -51,14 +51,21 @@ static void sender_ids_start_at_one (void **state)
 static void ids_are_never_reused (void **state)
 {
     (void) state;
-    stream_t first = stream_attach (s_sender, 1, s_handle);
-    anchor_cancel (s_receiver, s_handle, 1, "");
-    anchor_ack (s_receiver, first.routing, 0, 0, true);
+    s_receiver->is_beating = true;
+    const stream_t dropped = stream_attach (s_sender, 1, s_handle);
+    world_advance (&s_world, 3 * WORLD_INTERVAL_MS);
+    client_take_run (s_receiver, HWS_RUN_ATTACHED);
+    expect_ending (s_receiver, dropped.routing, HWS_RUN_DROPPED, "heartbeat");
+    anchor_ack (s_receiver, dropped.routing, 0, 0, true);
 
     const stream_t second = stream_attach (s_sender, 2, s_handle);
+    anchor_cancel (s_receiver, s_handle, second.sender_id, "");
+    anchor_ack (s_receiver, second.routing, 0, 0, true);
+    const stream_t third = stream_attach (s_sender, 3, s_handle);
 
     assert_int_equal (second.sender_id, 2);
-    assert_true (second.routing != first.routing);
+    assert_int_equal (third.sender_id, 3);
+    assert_true (dropped.routing != second.routing && second.routing != third.routing);
 }
 
 static void refused_attach_uses_no_id (void **state)
@@ -202,6 +209,58 @@ static void attach_without_an_id_is_seated_without_an_answer (void **state)
     client_expect_silence (s_sender);
 }
 
+static void transport_selection (void **state)
+{
+    (void) state;
+    static const hws_words_t keys[] = {
+        {.count = 0},
+        {.count = 1, .word = {HWS_TRANSPORT_MUX}},
+        {.count = 2, .word = {"carrier-pigeon", "tcp-stream"}},
+        {.count = 2, .word = {"tcp-stream", HWS_TRANSPORT_MUX}},
+    };
+    for (uint64_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const hws_handle_t handle = anchor_open (s_receiver, 2 + i, "", NULL);
+        hws_control_t message = {.verb = HWS_VERB_ATTACH,
+                                 .as.attach = {.has_handle = true,
+                                               .handle = handle,
+                                               .session_id = 1 + i,
+                                               .supported_transport_keys = keys[i]}};
+
+        client_ask (s_sender, &message);
+
+        const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+        assert_string_equal (ok->streaming_transport_key, HWS_TRANSPORT_MUX);
+        assert_int_equal (ok->sender_id, 1);
+        assert_int_equal (ok->initial_credit, WORLD_RECORDS);
+        assert_int_equal (ok->slot_byte_budget, WORLD_WINDOW);
+        assert_string_equal (ok->endpoint, "");
+    }
+}
+
+static void cancel_during_attach (void **state)
+{
+    (void) state;
+    s_sender->is_full = true; /* the answer is on its way, so to say */
+    stream_ask (s_sender, 1, s_handle);
+    client_take_run (s_receiver, HWS_RUN_ATTACHED);
+
+    anchor_cancel (s_receiver, s_handle, 1, "changed my mind");
+    s_sender->is_full = false;
+    world_advance (&s_world, 20);
+
+    client_take (s_sender, HWS_VERB_RESYNC);
+    client_hello (s_sender);
+    client_take_ok (s_sender, HWS_VERB_HELLO);
+    stream_ask (s_sender, 1, s_handle);
+    const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+    assert_true (ok->has_ended);
+    assert_string_equal (ok->ending, "cancelled");
+    assert_string_equal (ok->reason, "changed my mind");
+    const hws_run_t *const run = client_take_run (s_receiver, HWS_RUN_CANCELLED);
+    anchor_ack (s_receiver, run->stream, 0, 0, true);
+    assert_int_equal (hws_engine_counts (s_world.engine).seats, 0);
+}
+
 /*  ---- Refusals ---- */
 
 static void attach_to_unknown_anchor_is_not_found (void **state)
@@ -219,41 +278,59 @@ static void attach_to_unknown_anchor_is_not_found (void **state)
         client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_ENOT_FOUND)->reason, "nothing"));
 }
 
-static void handle_of_another_broker_is_wrong_broker (void **state)
+/*  Asks for the other broker's live sender, its ended sender and its anchor in every way
+ *  there is.  */
+static void ask_for_what_is_elsewhere (client_t *client, hws_handle_t foreign)
 {
-    (void) state;
-    hws_handle_t foreign = s_handle;
-    foreign.hi++;
-    hws_control_t detach = {.verb = HWS_VERB_DETACH,
-                            .as.detach = {.handle = foreign, .sender_id = 1}};
-
-    stream_ask (s_sender, 1, foreign);
-    anchor_cancel (s_receiver, foreign, 0, "");
-    client_ask (s_sender, &detach);
-
-    client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_EWRONG_BROKER);
-    client_take_refusal (s_receiver, HWS_VERB_CANCEL, HWS_EWRONG_BROKER);
-    client_take_refusal (s_sender, HWS_VERB_DETACH, HWS_EWRONG_BROKER);
-    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 1);
+    for (uint64_t sender_id = 1; sender_id <= 2; sender_id++) {
+        hws_control_t detach = {.verb = HWS_VERB_DETACH,
+                                .as.detach = {.handle = foreign, .sender_id = sender_id}};
+        client_ask (client, &detach);
+        client_take_refusal (client, HWS_VERB_DETACH, HWS_EWRONG_BROKER);
+        anchor_cancel (client, foreign, sender_id, "");
+        client_take_refusal (client, HWS_VERB_CANCEL, HWS_EWRONG_BROKER);
+    }
+    anchor_cancel (client, foreign, 0, "");
+    client_take_refusal (client, HWS_VERB_CANCEL, HWS_EWRONG_BROKER);
+    stream_ask (client, 9, foreign);
+    client_take_refusal (client, HWS_VERB_ATTACH, HWS_EWRONG_BROKER);
 }
 
-static void ended_sender_of_another_brokers_anchor_is_not_known_here (void **state)
+/*  Two brokers of one epoch, where the same clients did the same: every number is equal
+ *  but the brokers' own.  */
+static void same_numbers_on_two_brokers (void **state)
 {
     (void) state;
-    stream_t stream = stream_attach (s_sender, 1, s_handle);
-    stream_end (&stream);
+    hws_engine_options_t options = world_options ();
+    options.broker_id++;
+    world_t elsewhere;
+    world_begin (&elsewhere, &options);
+    client_t *const receiver = client_connect (&elsewhere);
+    client_t *const sender = client_connect (&elsewhere);
+    const hws_handle_t foreign = anchor_open (receiver, 1, "results", NULL);
+    stream_t here[2], there[2];
+    for (uint64_t i = 0; i < 2; i++) {
+        here[i] = stream_attach (s_sender, 1 + i, s_handle);
+        there[i] = stream_attach (sender, 1 + i, foreign);
+        assert_true (here[i].routing == there[i].routing);
+        assert_true (here[i].sender_id == there[i].sender_id);
+    }
+    assert_true (foreign.lo == s_handle.lo && foreign.hi != s_handle.hi);
+    stream_end (&here[1]);
+    anchor_ack (s_receiver, here[1].routing, 1, HWS_ENDING_HEADER_SIZE, true);
     client_forget (s_receiver);
-    anchor_ack (s_receiver, stream.routing, 1, HWS_ENDING_HEADER_SIZE, true);
-    hws_handle_t foreign = s_handle;
-    foreign.hi++;
-    hws_control_t detach = {.verb = HWS_VERB_DETACH,
-                            .as.detach = {.handle = foreign, .sender_id = 1}};
+    client_forget (s_sender);
 
-    client_ask (s_sender, &detach);
-    anchor_cancel (s_sender, foreign, 1, "");
+    ask_for_what_is_elsewhere (s_sender, foreign);
+    ask_for_what_is_elsewhere (s_receiver, foreign);
 
-    client_take_refusal (s_sender, HWS_VERB_DETACH, HWS_EWRONG_BROKER);
-    client_take_refusal (s_sender, HWS_VERB_CANCEL, HWS_EWRONG_BROKER);
+    client_expect_silence (s_receiver);
+    client_expect_silence (s_sender);
+    stream_send (&here[0], 1, 8);
+    expect_run (s_receiver, HWS_RUN_RECORDS, here[0].routing, 0, 1);
+    assert_int_equal (hws_engine_counts (s_world.engine).seats, 1);
+    assert_int_equal (hws_engine_counts (elsewhere.engine).seats, 2);
+    world_end (&elsewhere);
 }
 
 static void handle_of_an_earlier_epoch_is_closed (void **state)
@@ -306,6 +383,8 @@ static void seat_is_free_at_once_after_detach (void **state)
 
     const stream_t next = stream_attach (s_sender, 2, handle);
 
+    world_advance (&s_world, 200);
+
     assert_int_equal (next.sender_id, 2);
     client_take_run (s_receiver, HWS_RUN_ATTACHED);
     expect_run (s_receiver, HWS_RUN_DETACHED, stream.routing, 0, 1);
@@ -324,6 +403,8 @@ static void seat_is_free_at_once_after_drop (void **state)
     client_t *const other = client_connect (&s_world);
 
     const stream_t next = stream_attach (other, 1, handle);
+
+    world_advance (&s_world, 200);
 
     assert_int_equal (next.sender_id, 2);
     client_take_run (s_receiver, HWS_RUN_ATTACHED);
@@ -611,11 +692,12 @@ int main (void)
         TEST (retried_attach_is_the_same_seat),
         TEST (attach_answer_lost),
         TEST (attach_with_a_full_window_gives_room_for_nothing),
+        TEST (transport_selection),
+        TEST (cancel_during_attach),
         TEST (stream_cancel_handle_is_echoed),
         TEST (attach_without_an_id_is_seated_without_an_answer),
         TEST (attach_to_unknown_anchor_is_not_found),
-        TEST (handle_of_another_broker_is_wrong_broker),
-        TEST (ended_sender_of_another_brokers_anchor_is_not_known_here),
+        TEST (same_numbers_on_two_brokers),
         TEST (handle_of_an_earlier_epoch_is_closed),
         TEST (closed_anchor_stays_closed_also_when_forgotten),
         TEST (max_senders_refuses_the_next),

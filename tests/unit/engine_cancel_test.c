@@ -36,6 +36,44 @@ static void cancel_anchor_reaches_every_sender (void **state)
     assert_int_equal (hws_engine_counts (s_world.engine).seats, 0);
 }
 
+static void receiver_close_cancels_senders (void **state)
+{
+    (void) state;
+
+    anchor_cancel (s_receiver, s_handle, 0, "");
+
+    expect_told (s_sender, 1, "cancelled", "receiver_closed");
+    expect_told (s_other, 1, "cancelled", "receiver_closed");
+}
+
+static void receiver_close_cancels_senders_when_it_says_goodbye (void **state)
+{
+    (void) state;
+    hws_control_t bye = {.verb = HWS_VERB_BYE};
+
+    client_ask (s_receiver, &bye);
+
+    expect_told (s_sender, 1, "cancelled", "receiver_closed");
+    expect_told (s_other, 1, "cancelled", "receiver_closed");
+    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 0);
+}
+
+static void receiver_close_cancels_senders_when_it_crashed (void **state)
+{
+    (void) state;
+    s_sender->is_beating = s_other->is_beating = true;
+
+    client_disconnect (s_receiver);
+
+    world_advance (&s_world, WORLD_ORPHAN_MS - 1);
+    client_expect_silence (s_sender);
+    client_expect_silence (s_other);
+    world_advance (&s_world, 1);
+    expect_told (s_sender, 1, "cancelled", "abandoned");
+    expect_told (s_other, 1, "cancelled", "abandoned");
+    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 0);
+}
+
 static void cancel_is_answered_then_endings_then_closed (void **state)
 {
     (void) state;
@@ -331,6 +369,9 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         TEST (cancel_anchor_reaches_every_sender),
+        TEST (receiver_close_cancels_senders),
+        TEST (receiver_close_cancels_senders_when_it_says_goodbye),
+        TEST (receiver_close_cancels_senders_when_it_crashed),
         TEST (cancel_is_answered_then_endings_then_closed),
         TEST (cancel_is_idempotent),
         TEST (cancel_from_a_sender_by_handle),

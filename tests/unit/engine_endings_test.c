@@ -127,6 +127,18 @@ static void ending_passes_a_full_window (void **state)
     client_expect_silence (s_receiver);
 }
 
+static void send_error (stream_t *stream)
+{
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_DATA);
+    batch_add_run (&batch, (hws_run_t){.stream = stream->session_id,
+                                       .first_seq = stream->next_seq++,
+                                       .count = 1,
+                                       .type = HWS_RUN_ERROR,
+                                       .body = hws_bytes_of_text ("too late")});
+    batch_send (&batch, stream->client);
+}
+
 static void nothing_after_the_ending (void **state)
 {
     (void) state;
@@ -134,6 +146,7 @@ static void nothing_after_the_ending (void **state)
     client_take_run (s_receiver, HWS_RUN_DETACHED);
 
     stream_send (&s_stream, 1, 8);
+    send_error (&s_stream);
     stream_end (&s_stream);
 
     client_expect_silence (s_receiver);
@@ -149,6 +162,7 @@ static void nothing_after_an_ending_that_the_broker_made (void **state)
 
     stream_send (&s_stream, 1, 8);
     stream_send (&s_stream, 1, 9000);
+    send_error (&s_stream);
     stream_end (&s_stream);
 
     client_expect_silence (s_receiver);
@@ -273,20 +287,79 @@ static void detach_message_while_the_receiver_is_away_is_busy (void **state)
 
 /*  ---- Endings that the broker makes ---- */
 
+/*  What may come together.  */
+enum { CRASH, FAREWELL, SILENCE, GRACE_OVER, DETACH, WAYS_TO_END };
+
+static void happen (int what)
+{
+    hws_control_t bye = {.verb = HWS_VERB_BYE};
+    switch (what) {
+    case CRASH:
+        client_disconnect (s_sender);
+        break;
+    case FAREWELL:
+        client_ask (s_sender, &bye);
+        break;
+    case SILENCE:
+        world_advance (&s_world, 3 * WORLD_INTERVAL_MS);
+        break;
+    case GRACE_OVER:
+        world_advance (&s_world, WORLD_GRACE_MS);
+        break;
+    default:
+        stream_end (&s_stream);
+        break;
+    }
+}
+
 static void drop_is_exactly_once (void **state)
 {
+    for (int order = 0; order < 120; order++) {
+        end (state);
+        begin_attached (state);
+        s_receiver->is_beating = true;
+        int left[WAYS_TO_END] = {CRASH, FAREWELL, SILENCE, GRACE_OVER, DETACH};
+
+        int rest = order;
+        for (int count = WAYS_TO_END; count > 0; count--) {
+            const int i = rest % count;
+            rest /= count;
+            const int what = left[i];
+            left[i] = left[count - 1];
+            happen (what);
+        }
+
+        const hws_run_t *const run = client_find_run (s_receiver);
+        assert_non_null (run);
+        assert_true (run->stream == s_stream.routing);
+        assert_true (run->type == HWS_RUN_DROPPED || run->type == HWS_RUN_DETACHED);
+        const bool is_dropped = run->type == HWS_RUN_DROPPED;
+        client_expect_silence (s_receiver);
+        const hws_engine_stats_t *const stats = hws_engine_stats (s_world.engine);
+        assert_int_equal (stats->dropped, is_dropped);
+        assert_int_equal (stats->detached, !is_dropped);
+    }
+}
+
+static void transport_error_is_one_drop (void **state)
+{
     (void) state;
-    hws_control_t bye = {.verb = HWS_VERB_BYE};
     s_receiver->is_beating = true;
 
-    client_ask (s_sender, &bye);
     client_disconnect (s_sender);
-    stream_end (&s_stream);
-    world_advance (&s_world, 10 * WORLD_GRACE_MS);
-    anchor_cancel (s_receiver, s_handle, s_stream.sender_id, "");
+    client_disconnect (s_sender); /* noticed by a send as well */
+    world_advance (&s_world, WORLD_GRACE_MS - 1);
+    client_expect_silence (s_receiver);
+    world_advance (&s_world, 1);
 
-    expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "transport");
-    client_take_ok (s_receiver, HWS_VERB_CANCEL);
+    const hws_run_t *const run = expect_run (s_receiver, HWS_RUN_DROPPED, s_stream.routing, 0, 0);
+    hws_ending_t ending;
+    assert_int_equal (hws_ending_decode (run->body, &ending), 0);
+    assert_int_equal (ending.cause, HWS_CAUSE_TRANSPORT);
+    assert_true (hws_bytes_equal (
+        ending.text, hws_bytes_of_text ("its connection ended and it did not come back")));
+    client_disconnect (s_sender);
+    world_advance (&s_world, 10 * WORLD_GRACE_MS);
     client_expect_silence (s_receiver);
     assert_int_equal (hws_engine_stats (s_world.engine)->dropped, 1);
 }
@@ -458,6 +531,7 @@ static void endings_cross_a_cancel_of_somebody_else (void **state)
     expect_told (s_sender, 2, "cancelled", "requested");
     client_expect_silence (s_receiver);
     ack_all ();
+    assert_int_equal (client_take_grant (s_sender)->acked_seq, 1); /* it detached */
     client_expect_silence (s_receiver);
     anchor_ack (s_receiver, second.routing, 0, 0, true);
     const hws_anchor_closed_t *const closed =
@@ -470,24 +544,72 @@ static void endings_cross_a_cancel_of_somebody_else (void **state)
 
 /*  ---- Remembered ---- */
 
+static void ask_attach (bool has_resume)
+{
+    hws_control_t message = {.verb = HWS_VERB_ATTACH,
+                             .as.attach = {.has_handle = true,
+                                           .handle = s_handle,
+                                           .session_id = s_stream.session_id,
+                                           .has_resume = has_resume,
+                                           .resume = {.sender_id = s_stream.sender_id}}};
+    client_ask (s_sender, &message);
+}
+
+static void expect_refusal_of_ended (hws_verb_t verb, const char *ending)
+{
+    assert_non_null (strstr (client_take_refusal (s_sender, verb, HWS_EENDED)->reason, ending));
+}
+
 static void ended_is_remembered (void **state)
 {
-    (void) state;
-    stream_send (&s_stream, 1, 8);
-    stream_end (&s_stream);
-    ack_all ();
-    client_forget (s_sender);
+    static const struct {
+        const char *ending, *cause;
+    } rows[] = {{"detached", "none"}, {"dropped", "heartbeat"}, {"cancelled", "requested"}};
+    for (int row = 0; row < 3; row++) {
+        end (state);
+        begin_attached (state);
+        s_receiver->is_beating = true;
+        stream_send (&s_stream, 1, 8);
+        if (row == 0) {
+            stream_end (&s_stream);
+        } else if (row == 1) {
+            world_advance (&s_world, 3 * WORLD_INTERVAL_MS);
+        } else {
+            anchor_cancel (s_receiver, s_handle, s_stream.sender_id, "");
+        }
+        ack_all ();
+        assert_int_equal (seats (), 0);
+        client_forget (s_sender);
+        client_forget (s_receiver);
 
-    stream_ask (s_sender, 1, s_handle);
-    anchor_cancel (s_receiver, s_handle, s_stream.sender_id, "");
-
-    const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
-    assert_true (ok->has_ended);
-    assert_string_equal (ok->ending, "detached");
-    assert_int_equal (ok->sender_id, s_stream.sender_id);
-    assert_int_equal (ok->acked_seq, 2);
-    client_take_ok (s_receiver, HWS_VERB_CANCEL);
-    assert_int_equal (seats (), 0);
+        for (int has_resume = 0; has_resume <= 1; has_resume++) {
+            ask_attach (has_resume);
+            const hws_attach_ok_t *const ok =
+                &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+            assert_true (ok->has_ended);
+            assert_string_equal (ok->ending, rows[row].ending);
+            assert_string_equal (ok->code, rows[row].cause);
+            assert_int_equal (ok->sender_id, s_stream.sender_id);
+            assert_int_equal (ok->acked_seq, s_stream.next_seq);
+        }
+        ask_detach (s_sender, s_stream.sender_id, 1);
+        if (row == 0) {
+            client_take_ok (s_sender, HWS_VERB_DETACH);
+        } else {
+            expect_refusal_of_ended (HWS_VERB_DETACH, rows[row].ending);
+        }
+        hws_control_t cancel = {.verb = HWS_VERB_CANCEL,
+                                .as.cancel = {.handle = s_handle,
+                                              .sender_id = s_stream.sender_id,
+                                              .code = "interrupted"}};
+        client_ask (s_sender, &cancel);
+        expect_refusal_of_ended (HWS_VERB_CANCEL, rows[row].ending);
+        anchor_cancel (s_receiver, s_handle, s_stream.sender_id, "");
+        client_take_ok (s_receiver, HWS_VERB_CANCEL);
+        client_expect_silence (s_receiver);
+        client_expect_silence (s_sender);
+        assert_int_equal (seats (), 0);
+    }
 }
 
 static void ended_is_forgotten_after_the_orphan_ttl (void **state)
@@ -599,6 +721,7 @@ int main (void)
         TEST (detach_message_to_what_ended_otherwise_tells_how),
         TEST (detach_message_while_the_receiver_is_away_is_busy),
         TEST (drop_is_exactly_once),
+        TEST (transport_error_is_one_drop),
         TEST (one_drop_does_not_end_the_anchor),
         TEST (broker_made_ending_moves_no_position),
         TEST (broker_made_ending_comes_again_to_a_receiver_that_missed_it),

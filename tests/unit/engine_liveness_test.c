@@ -2,6 +2,8 @@
  */
 #include "tests/support/engine_test.h"
 
+#include "broker/engine_state.h"
+
 #define INTERVAL WORLD_INTERVAL_MS
 
 static client_t *s_receiver;
@@ -77,36 +79,41 @@ static void any_message_resets_the_count (void **state)
 static void deadline_counts_from_attach (void **state)
 {
     (void) state;
+    client_t *const other = client_connect (&s_world);
     world_advance (&s_world, 2 * INTERVAL);
-    const stream_t second = stream_attach (s_sender, 2, s_handle);
+    const stream_t fresh = stream_attach (other, 1, s_handle);
     client_forget (s_receiver);
 
-    world_advance (&s_world, 3 * INTERVAL - 1);
+    world_advance (&s_world, INTERVAL - 1);
+    client_expect_silence (s_receiver);
+    world_advance (&s_world, 1);
+    expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "heartbeat");
+    world_advance (&s_world, 2 * INTERVAL - 1);
     client_expect_silence (s_receiver);
     world_advance (&s_world, 1);
 
-    client_take_run (s_receiver, HWS_RUN_DROPPED);
-    client_take_run (s_receiver, HWS_RUN_DROPPED);
-    assert_int_equal (second.sender_id, 2);
-    assert_int_equal (dropped (), 2);
+    expect_ending (s_receiver, fresh.routing, HWS_RUN_DROPPED, "heartbeat");
+    client_expect_silence (s_receiver);
 }
 
 static void all_silent_peers_expire (void **state)
 {
     (void) state;
+    s_world.options.limits.peers = 11;
+    hws_engine_configure (s_world.engine, &s_world.options.anchors, &s_world.options.limits);
     s_sender->is_beating = true;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         stream_attach (client_connect (&s_world), 1, s_handle);
     }
     client_forget (s_receiver);
 
     world_advance (&s_world, 4 * INTERVAL);
 
-    for (int i = 0; i < 8; i++) {
-        client_take_run (s_receiver, HWS_RUN_DROPPED);
+    for (int i = 0; i < 9; i++) {
+        assert_true (client_take_run (s_receiver, HWS_RUN_DROPPED)->stream != s_stream.routing);
     }
     client_expect_silence (s_receiver);
-    assert_int_equal (dropped (), 8);
+    assert_int_equal (dropped (), 9);
 }
 
 static void waiting_is_not_silence (void **state)
@@ -135,16 +142,18 @@ static void sender_that_waits_and_dies_is_dropped_like_any_other (void **state)
 static void interval_is_per_anchor (void **state)
 {
     (void) state;
-    const hws_open_t open = {.heartbeat_interval_ms = {HWS_VALUE, 300}};
+    const hws_open_t open = {.heartbeat_interval_ms = {HWS_VALUE, 100}};
     const hws_handle_t hasty = anchor_open (s_receiver, 2, "", &open);
     const stream_t second = stream_attach (s_sender, 2, hasty);
     client_forget (s_receiver);
 
-    world_advance (&s_world, 899);
+    world_advance (&s_world, 299);
     client_expect_silence (s_receiver);
     world_advance (&s_world, 1);
     expect_ending (s_receiver, second.routing, HWS_RUN_DROPPED, "heartbeat");
-    world_advance (&s_world, 3 * INTERVAL - 900);
+    world_advance (&s_world, 3 * INTERVAL - 300 - 1);
+    client_expect_silence (s_receiver);
+    world_advance (&s_world, 1);
 
     expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "heartbeat");
 }
@@ -171,17 +180,30 @@ static void ping_is_answered (void **state)
     client_take (s_sender, HWS_VERB_PONG);
 }
 
+static size_t timers_below (const hws_timer_t *timer)
+{
+    size_t count = 0;
+    for (; timer; timer = timer->sibling) {
+        count += 1 + timers_below (timer->child);
+    }
+    return count;
+}
+
 static void one_timer_per_object (void **state)
 {
     (void) state;
-    s_sender->is_beating = true;
+    const size_t timers = timers_below (s_world.engine->deadlines.root);
     const hws_ms_t wake_at = hws_engine_wake_at (s_world.engine);
+    assert_in_range (timers, 1, 4); /* two clients, an anchor, a seat */
 
-    for (int i = 0; i < WORLD_RECORDS; i++) {
+    for (int i = 0; i < 1000; i++) {
         stream_send (&s_stream, 1, 8);
+        anchor_ack (s_receiver, s_stream.routing, s_stream.next_seq, s_stream.next_bytes, false);
     }
 
+    assert_int_equal (timers_below (s_world.engine->deadlines.root), timers);
     assert_true (hws_engine_wake_at (s_world.engine) == wake_at);
+    assert_int_equal (s_stream.next_seq, 1000);
 }
 
 static void broker_without_clients_has_nothing_to_wake_for (void **state)
@@ -559,6 +581,71 @@ static void late_broker_does_not_judge (void **state)
     assert_int_equal (dropped (), 0);
 }
 
+/*  Lets the time pass until `length_ms` after `from`.  */
+static void advance_to (hws_ms_t from, hws_ms_t length_ms)
+{
+    world_advance (&s_world, from + length_ms - s_world.now);
+}
+
+static void late_broker_does_not_judge_by_any_deadline (void **state)
+{
+    (void) state;
+    client_t *const patient = client_connect (&s_world);
+    const stream_t ended = stream_attach (patient, 1, s_handle);
+    client_t *const absent = client_connect (&s_world);
+    const hws_open_t open = {.orphan_ttl_ms = {HWS_VALUE, 7000}};
+    anchor_open (absent, 1, "", &open);
+    client_connect (&s_world); /* will say nothing more */
+    /* Everything from here on is due after a time of its own. */
+    const hws_handle_t empty = open_unattached (1500);
+    anchor_cancel (s_receiver, s_handle, ended.sender_id, "");
+    anchor_ack (s_receiver, ended.routing, 0, 0, true);
+    client_disconnect (s_sender);
+    client_disconnect (absent);
+    hws_control_t attach = {.verb = HWS_VERB_ATTACH,
+                            .as.attach = {.anchor = "later", .session_id = 2, .wait_ms = 1000}};
+    client_ask (patient, &attach);
+    client_forget (s_receiver);
+    client_forget (patient);
+
+    world_oversleep (&s_world, 20 * INTERVAL);
+
+    client_expect_silence (s_receiver);
+    client_expect_silence (patient);
+    hws_engine_counts_t counts = hws_engine_counts (s_world.engine);
+    assert_int_equal (counts.anchors, 3);
+    assert_int_equal (counts.tombstones, 1);
+    assert_int_equal (counts.peers, 5);
+    /* Half an interval of each time had passed when the turn was due, and one is given. */
+    patient->is_beating = true;
+    const hws_ms_t from = s_world.now + INTERVAL - INTERVAL / 2;
+    advance_to (from, 999);
+    client_expect_silence (patient);
+    advance_to (from, 1000);
+    client_take_refusal (patient, HWS_VERB_ATTACH, HWS_ENOT_FOUND);
+    advance_to (from, 1499);
+    client_expect_silence (s_receiver);
+    advance_to (from, 1500);
+    assert_true (hws_handle_equal (
+        client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED)->as.anchor_closed.handle, empty));
+    advance_to (from, 3 * INTERVAL - 1);
+    assert_int_equal (hws_engine_counts (s_world.engine).peers, 5);
+    advance_to (from, 3 * INTERVAL);
+    assert_int_equal (hws_engine_counts (s_world.engine).peers, 4);
+    advance_to (from, WORLD_GRACE_MS - 1);
+    client_expect_silence (s_receiver);
+    advance_to (from, WORLD_GRACE_MS);
+    expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "transport");
+    advance_to (from, 6999);
+    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 2);
+    advance_to (from, 7000);
+    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 1);
+    advance_to (from, WORLD_ORPHAN_MS - 1);
+    counts = hws_engine_counts (s_world.engine);
+    advance_to (from, WORLD_ORPHAN_MS);
+    assert_int_equal (hws_engine_counts (s_world.engine).tombstones, counts.tombstones - 1);
+}
+
 static void late_broker_judges_after_the_time_that_was_left_and_one_interval (void **state)
 {
     (void) state;
@@ -635,6 +722,7 @@ int main (void)
         TEST (timeout_that_is_no_time_is_refused_and_changes_nothing),
         TEST (changed_timeout_never_takes_a_fresh_sender),
         TEST (late_broker_does_not_judge),
+        TEST (late_broker_does_not_judge_by_any_deadline),
         TEST (late_broker_judges_after_the_time_that_was_left_and_one_interval),
         TEST (broker_that_is_late_again_and_again_still_judges_nobody),
         TEST (late_message_does_not_judge_either),
