@@ -43,21 +43,25 @@ static void see (receiver_t *self, const hws_event_t *event)
     }
 }
 
+bool read_event (receiver_t *self)
+{
+    hws_event_t event;
+    while (!hws_rx_reader_next (&self->reader, &event)) {
+        hws_rx_reader_publish (&self->reader);
+        if (!hws_rx_has_events (&self->core.rx)) {
+            return false;
+        }
+        hws_rx_reader_take (&self->reader);
+    }
+    see (self, &event);
+    return true;
+}
+
 bool read_all (receiver_t *self)
 {
     bool has_read = false;
-    hws_event_t event;
-    while (!self->is_paused) {
-        if (hws_rx_reader_next (&self->reader, &event)) {
-            has_read = true;
-            see (self, &event);
-            continue;
-        }
-        has_read |= hws_rx_reader_publish (&self->reader);
-        if (!hws_rx_has_events (&self->core.rx)) {
-            break;
-        }
-        hws_rx_reader_take (&self->reader);
+    while (!self->is_paused && read_event (self)) {
+        has_read = true;
     }
     return has_read;
 }

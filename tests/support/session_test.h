@@ -37,6 +37,10 @@ typedef struct {
 void receiver_notified (hws_session_receiver_t *core);
 void sender_notified (hws_session_sender_t *core);
 
+/*  The application reads one event; false when it would have to wait, and then all that it
+ *  has read is consumed.  */
+bool read_event (receiver_t *self);
+
 /*  The application reads all there is; true when there was something.  */
 bool read_all (receiver_t *self);
 

@@ -3,6 +3,7 @@
 #include "tests/support/engine_test.h"
 
 #include "broker/engine_state.h"
+#include "tests/support/heap_count.h"
 
 #define INTERVAL WORLD_INTERVAL_MS
 
@@ -180,19 +181,10 @@ static void ping_is_answered (void **state)
     client_take (s_sender, HWS_VERB_PONG);
 }
 
-static size_t timers_below (const hws_timer_t *timer)
-{
-    size_t count = 0;
-    for (; timer; timer = timer->sibling) {
-        count += 1 + timers_below (timer->child);
-    }
-    return count;
-}
-
 static void one_timer_per_object (void **state)
 {
     (void) state;
-    const size_t timers = timers_below (s_world.engine->deadlines.root);
+    const size_t timers = heap_count (&s_world.engine->deadlines);
     const hws_ms_t wake_at = hws_engine_wake_at (s_world.engine);
     assert_in_range (timers, 1, 4); /* two clients, an anchor, a seat */
 
@@ -201,7 +193,7 @@ static void one_timer_per_object (void **state)
         anchor_ack (s_receiver, s_stream.routing, s_stream.next_seq, s_stream.next_bytes, false);
     }
 
-    assert_int_equal (timers_below (s_world.engine->deadlines.root), timers);
+    assert_int_equal (heap_count (&s_world.engine->deadlines), timers);
     assert_true (hws_engine_wake_at (s_world.engine) == wake_at);
     assert_int_equal (s_stream.next_seq, 1000);
 }
