@@ -96,6 +96,26 @@ static void absent_broker_is_unreachable_after_connect_ms (void **state)
     hws_session_remove_sender (&sender);
 }
 
+static void cancel_during_attach (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+
+    hws_session_cancel (session (SENDER), s_network.now, &sender, "changed my mind");
+
+    assert_int_equal (sender.tx.result, HWS_ECANCELLED);
+    assert_string_equal (sender.tx.cause, "interrupted");
+    settle (&receiver); /* the request arrives, its answer comes back */
+    assert_int_equal (hws_engine_counts (s_network.engine).seats, 0);
+    assert_int_equal (receiver.endings, receiver.attached);
+    assert_int_equal (receiver.records, 0);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void attach_that_was_given_up_leaves_no_seat (void **state)
 {
     (void) state;
@@ -294,6 +314,7 @@ int main (void)
         TEST (attach_waits_for_the_anchor),
         TEST (mux_answer_without_window_is_refused),
         TEST (absent_broker_is_unreachable_after_connect_ms),
+        TEST (cancel_during_attach),
         TEST (attach_that_was_given_up_leaves_no_seat),
         TEST (cause_that_is_not_known_is_unknown),
         TEST (answer_under_another_verb_is_none),

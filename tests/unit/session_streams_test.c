@@ -106,6 +106,114 @@ static void oversized_record_moves (void **state)
     remove_anchor (&receiver);
 }
 
+/*  Takes what the client would send next, without delivering it: the verb of a control
+ *  message, or null for a batch, with the streams of its runs.  */
+static const char *take_message (int client, uint64_t *streams, size_t *count)
+{
+    static uint8_t buffer[HWS_BATCH_BYTES_DEFAULT];
+    hws_action_t action;
+    assert_true (hws_session_pop (session (client), s_network.now, buffer, sizeof buffer, &action));
+    *count = 0;
+    if (action.verb) {
+        free (action.data);
+        return action.verb;
+    }
+    hws_batch_t batch;
+    hws_run_t run;
+    assert_int_equal (hws_batch_open (&batch, hws_bytes (buffer, action.size)), 0);
+    while (hws_batch_next_run (&batch, &run) == 1) {
+        streams[(*count)++] = run.stream;
+    }
+    return NULL;
+}
+
+static void large_record_travels_in_parts (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t large, small;
+    open_anchor (&receiver, "a");
+    attach (&large, SENDER, "a");
+    attach (&small, SENDER, "a");
+    settle (&receiver);
+    const size_t size = (size_t) large.tx.record_bytes;
+    assert_int_equal (send_record (&large, size), HWS_EWOULD_BLOCK);
+    settle (&receiver); /* it is granted the room */
+    assert_int_equal (send_record (&large, size), 0);
+    uint64_t streams[HWS_BATCH_ITEMS_MAX];
+    size_t count;
+
+    assert_null (take_message (SENDER, streams, &count));
+    assert_int_equal (count, 1);
+    assert_int_equal (streams[0], large.session_id);
+    send_record (&small, 64);
+    s_network.now += 2500; /* half an interval */
+    hws_session_expire (session (SENDER), s_network.now);
+
+    assert_string_equal (take_message (SENDER, streams, &count), "PING");
+    assert_null (take_message (SENDER, streams, &count)); /* the part whose turn it is */
+    assert_int_equal (streams[0], large.session_id);
+    assert_null (take_message (SENDER, streams, &count));
+    assert_int_equal (streams[0], small.session_id);
+    assert_true (hws_tx_has_runs (&large.tx)); /* not a third of it is sent */
+    assert_true (large.tx.next_seq * 3 < large.tx.end_seq);
+    hws_session_remove_sender (&large);
+    hws_session_remove_sender (&small);
+    remove_anchor (&receiver);
+}
+
+enum { TRICKLES = 9, READS_A_MS = 20 };
+
+/*  One sender floods, nine say something now and then, some on its own connection; the
+ *  receiver reads less than there is. What a trickled record waits for is what fits into
+ *  the window of the flood, and no more.  */
+static void fast_sender_does_not_starve_others (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t flood, trickles[TRICKLES];
+    hws_ms_t sent_at[TRICKLES] = {0};
+    open_anchor (&receiver, "a");
+    attach (&flood, SENDER, "a");
+    settle (&receiver);
+    for (int i = 0; i < TRICKLES; i++) {
+        attach (&trickles[i], i % 2 ? SENDER : OTHER, "a");
+        settle (&receiver);
+    }
+    const hws_ms_t longest = (1000 + TRICKLES) / READS_A_MS + 2;
+    uint64_t trickled = 0;
+
+    for (int ms = 0; ms < 2000; ms++) {
+        for (int i = 0; i < TRICKLES; i++) {
+            if (ms < 1900 && ms % 100 == 7 * i) {
+                assert_int_equal (send_record (&trickles[i], 8), 0);
+                sent_at[i] = s_network.now;
+            }
+        }
+        while (send_record (&flood, 8) == 0) {
+        }
+        network_settle (&s_network);
+        for (int reads = 0; reads < READS_A_MS && read_event (&receiver); reads++) {
+        }
+        hws_rx_reader_publish (&receiver.reader); /* as the client's thread does */
+        for (int i = 0; i < TRICKLES; i++) {
+            const uint64_t read = receiver.next[trickles[i].tx.sender_id];
+            const bool is_waiting = read < trickles[i].tx.records;
+            assert_true (!is_waiting || s_network.now - sent_at[i] <= longest);
+        }
+        network_pass (&s_network, 1);
+    }
+
+    for (int i = 0; i < TRICKLES; i++) {
+        trickled += receiver.next[trickles[i].tx.sender_id];
+        hws_session_remove_sender (&trickles[i]);
+    }
+    assert_int_equal (trickled, TRICKLES * 19);
+    assert_true (receiver.records > 2000 * READS_A_MS * 9 / 10);
+    hws_session_remove_sender (&flood);
+    remove_anchor (&receiver);
+}
+
 static void sender_waits_for_a_receiver_that_does_not_read (void **state)
 {
     (void) state;
@@ -281,6 +389,29 @@ static void unknown_stream_kills_nothing (void **state)
     remove_anchor (&receiver);
 }
 
+static void unknown_stream_kills_nothing_when_its_attach_is_under_way (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    static const char json[] = "{\"session_id\":\"1\",\"code\":\"unknown_stream\"}";
+    const uint64_t said = s_network.clients[SENDER].said;
+
+    hws_session_control (session (SENDER), s_network.now, hws_bytes_of_text ("STREAM_CANCEL"),
+                         hws_bytes_of_text (json));
+    settle (&receiver);
+
+    assert_int_equal (s_network.clients[SENDER].said, said + 1); /* one ATTACH */
+    assert_int_equal (sender.tx.state, HWS_TX_OPEN);
+    send_record (&sender, 64);
+    settle (&receiver);
+    assert_int_equal (receiver.records, 1);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void gap_again_and_again_is_no_storm (void **state)
 {
     (void) state;
@@ -380,6 +511,8 @@ int main (void)
         TEST (two_anchors_on_one_client_are_kept_apart),
         TEST (records_of_many_streams_share_a_batch),
         TEST (oversized_record_moves),
+        TEST (large_record_travels_in_parts),
+        TEST (fast_sender_does_not_starve_others),
         TEST (sender_waits_for_a_receiver_that_does_not_read),
         TEST (cancel_one_sender),
         TEST (cancel_anchor_reaches_every_sender),
@@ -387,6 +520,7 @@ int main (void)
         TEST (run_ahead_opens_the_anchor_again),
         TEST (run_of_a_newer_type_is_no_gap),
         TEST (unknown_stream_kills_nothing),
+        TEST (unknown_stream_kills_nothing_when_its_attach_is_under_way),
         TEST (gap_again_and_again_is_no_storm),
         TEST (random_cuts_lose_and_double_nothing),
     };
