@@ -160,6 +160,63 @@ static void every_bad_control_vector_is_refused (void **state)
     for_each_vector ("control-bad.txt", check_control);
 }
 
+/*  Decodes from memory of the exact size, so that the sanitizers see every step beyond
+ *  it: one error, and what it is.  */
+static void expect_malformed (const vector_t *vector, const char *json, size_t size,
+                              const char *how)
+{
+    static hws_control_t message;
+    hws_control_fault_t fault;
+    uint8_t *const copy = malloc (size + (size == 0));
+    assert_non_null (copy);
+    memcpy (copy, json, size);
+    const int rc = hws_control_decode (hws_bytes_of_text (vector->verb), hws_bytes (copy, size),
+                                       &message, fault);
+    free (copy);
+    if (rc != HWS_EMALFORMED || fault[0] == '\0') {
+        fail_msg ("%s, %s: %s: %s", vector->name, how, result_word (rc), fault);
+    }
+}
+
+/*  The message with something put behind its first brace.  */
+static void expect_malformed_with (const vector_t *vector, const char *members, const char *how)
+{
+    static char json[2 * DATA_MAX];
+    const char *const rest = vector->canonical + 1;
+    snprintf (json, sizeof json, "{%s%s%s", members, rest[0] == '}' ? "" : ",", rest);
+    expect_malformed (vector, json, strlen (json), how);
+}
+
+static void damage_control (const vector_t *vector)
+{
+    if (strcmp (vector->result, "ok") != 0) {
+        return;
+    }
+    static char json[HWS_CONTROL_SIZE_MAX + 1];
+    const size_t size = strlen (vector->canonical);
+    for (size_t cut = 0; cut < size; cut++) {
+        expect_malformed (vector, vector->canonical, cut, "truncated");
+    }
+    snprintf (json, sizeof json, "%s x", vector->canonical);
+    expect_malformed (vector, json, size + 2, "with trailing text");
+    snprintf (json, sizeof json, "%s%s", vector->canonical, vector->canonical);
+    expect_malformed (vector, json, 2 * size, "twice");
+    memset (json, ' ', sizeof json);
+    memcpy (json, vector->canonical, size);
+    expect_malformed (vector, json, sizeof json, "huge");
+    expect_malformed_with (vector, "\"x\":1,\"x\":1", "with a member twice");
+    expect_malformed_with (vector, "\"x\":[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", "deep");
+    expect_malformed_with (vector, "\"x\":\"\xff\"", "with bad UTF-8");
+    expect_malformed_with (vector, "\"x\":\"\\u0000\"", "with a NUL");
+    expect_malformed_with (vector, "\"x\":007", "with a number that is none");
+}
+
+static void malformed_control (void **state)
+{
+    (void) state;
+    for_each_vector ("control.txt", damage_control);
+}
+
 /*  ---- Batches ---- */
 
 /*  What was read, as the lines of a vector, and as the bytes of a batch again.  */
@@ -381,6 +438,7 @@ int main (int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (every_control_vector_holds),
         cmocka_unit_test (every_bad_control_vector_is_refused),
+        cmocka_unit_test (malformed_control),
         cmocka_unit_test (every_batch_vector_holds),
         cmocka_unit_test (every_bad_batch_vector_is_refused),
     };
