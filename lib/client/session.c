@@ -252,6 +252,7 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
     case HWS_ABOUT_BYE:
         hws_session_settle (self, request);
         advance (self, HWS_SESSION_EVENT_BYE_ANSWERED);
+        hws_heap_clear (&self->timers, &self->pulse.timer);
         break;
     case HWS_ABOUT_OPEN:
         hws_session_open_answered (request->owner, control);
