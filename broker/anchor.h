@@ -1,10 +1,5 @@
-/*  Anchors: where many senders attach and one receiver reads.
- *
- *      state      OPEN again  owner away   owner cancels  other cancels  last ending
- *                 by owner    or silent    or says BYE    by handle      acknowledged
- *      open       open        abandoned    (gone)         closing        open
- *      abandoned  open        abandoned    (gone)         closing        abandoned
- *      closing    closing     closing      (gone)         closing        (gone)
+/*  Anchors: where many senders attach and one receiver reads (docs/protocol.md, "State
+ *  tables": "Anchor, at the broker").
  *
  *  An abandoned anchor is gone after its orphan TTL, an open one without senders after
  *  its unattached timeout. A gone anchor leaves a tombstone.

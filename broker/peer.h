@@ -1,12 +1,10 @@
-/*  Peers: the clients as the broker sees them.
+/*  Peers: the clients as the broker sees them (docs/protocol.md, "State tables": "Client,
+ *  at the broker").
  *
  *  A peer is made by its first HELLO and lasts while anything belongs to it or its
  *  connection speaks; then for a second more. Its connection is an address; a HELLO
- *  from another address moves it there. States:
- *
- *      state      HELLO      message       closed/unreachable   silent, owns nothing
- *      connected  connected  connected     away                 (freed)
- *      away       connected  away, used    away                 (freed)
+ *  from another address moves it there. What is still read of an earlier connection of
+ *  a peer that is away is used.
  */
 #ifndef HWS_PEER_H
 #define HWS_PEER_H

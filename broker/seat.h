@@ -1,14 +1,9 @@
-/*  Seats: the broker's state for one sender of one anchor.
+/*  Seats: the broker's state for one sender of one anchor (docs/protocol.md, "State
+ *  tables": "Seat, at the broker").
  *
- *      state     attach    peer away   silent 3 d,     sender's    broker    ending
- *                (again)   or HELLO    grace over      ending      ends it   acknowledged
- *      attached  same      away        exiting (b)     exiting (s) exiting (b)  -
- *      away      attached  away        exiting (b)     exiting (s) exiting (b)  -
- *      exiting   answered  dead peer: a clean ending   seen        (s): (b) when the
- *                          that was rewound becomes (b)            owner cancels  gone
- *
- *  (s): the sender's own clean ending, forwarded; it can still be rewound. (b): an
- *  ending made by the broker. A seat that is gone leaves a tombstone.
+ *  EXITING is three states there: the sender's own clean ending was forwarded (exiting),
+ *  can be rewound (rewound), or the ending is the broker's (ended). A seat that is gone
+ *  leaves a tombstone.
  *
  *  Windows. The limit in bytes is acknowledged + window, except while a record
  *  larger than the window was asked for and allowed. What lies between the

@@ -9,7 +9,7 @@
 
 enum { REFUSED = -1 };
 
-/*  The table at the top of rx.h.  */
+/*  docs/protocol.md, "State tables".  */
 static const int8_t states[][HWS_RX_CLOSED + 1] = {
     [HWS_RX_EVENT_OPENED] = {HWS_RX_OPEN, HWS_RX_OPEN, HWS_RX_CLOSING, REFUSED},
     [HWS_RX_EVENT_CANCEL] = {HWS_RX_CLOSING, HWS_RX_CLOSING, HWS_RX_CLOSING, REFUSED},

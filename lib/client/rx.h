@@ -8,14 +8,8 @@
  *  Payloads are opaque; a block holds the ones it views into until the reader has
  *  moved past it.
  *
- *      event       | OPENING   OPEN      CLOSING   CLOSED
- *      ------------+-------------------------------------
- *      opened      | OPEN      OPEN      CLOSING   -
- *      cancel      | CLOSING   CLOSING   CLOSING   -
- *      closed      | CLOSED    CLOSED    CLOSED    -
- *
- *  (opened: OPEN was answered, also again after a reconnect; cancel: by the
- *  application; closed: the anchor is gone, or the open was refused.)
+ *  Its states: docs/protocol.md, "State tables": "Anchor, at its receiver"; each stream's:
+ *  "Sender's stream, at the receiver".
  */
 #ifndef HWS_RX_H
 #define HWS_RX_H

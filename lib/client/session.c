@@ -13,7 +13,7 @@ enum {
     BATCH_BYTES_MAX = 1 << 30 /* of our buffer, whatever the broker would take */
 };
 
-/*  The table at the top of session.h.  */
+/*  docs/protocol.md, "State tables".  */
 static const int8_t states[][HWS_SESSION_GONE + 1] = {
     [HWS_SESSION_EVENT_RETRY] = {HWS_SESSION_GREETING, REFUSED, REFUSED, REFUSED, REFUSED},
     [HWS_SESSION_EVENT_WELCOMED] = {REFUSED, HWS_SESSION_UP, REFUSED, REFUSED, REFUSED},

@@ -6,17 +6,8 @@
  *  yields what to do: connect, disconnect, send. So many sessions and an engine run in
  *  one thread over a virtual network; client_io runs one over a DEALER.
  *
- *      event        | DOWN      GREETING  UP        LEAVING   GONE
- *      -------------+----------------------------------------------
- *      retry is due | GREETING  -         -         -         -
- *      welcomed     | -         UP        -         -         -
- *      lost         | DOWN      DOWN      DOWN      GONE      -
- *      resync       | -         -         GREETING  -         -
- *      leave        | GONE      GONE      LEAVING   -         -
- *      bye answered | -         -         -         GONE      -
- *
- *  (welcomed: HELLO was answered Ok; lost: the connection ended, was refused, or brought
- *  nothing for two intervals.)
+ *  Its states: docs/protocol.md, "State tables": "Connection, at the client". LOST is an
+ *  event also when the connection was refused, or brought nothing for two intervals.
  */
 #ifndef HWS_SESSION_H
 #define HWS_SESSION_H

@@ -8,7 +8,7 @@
 
 enum { RING_SIZE_MIN = 4096, EVENTS = HWS_TX_EVENT_ENDED + 1, REFUSED = -1 };
 
-/*  The table at the top of tx.h.  */
+/*  docs/protocol.md, "State tables".  */
 static const int8_t states[EVENTS][HWS_TX_ENDED + 1] = {
     [HWS_TX_EVENT_ATTACHED] = {HWS_TX_OPEN, HWS_TX_OPEN, HWS_TX_ENDING, HWS_TX_CANCELLING, REFUSED},
     [HWS_TX_EVENT_END] = {REFUSED, HWS_TX_ENDING, HWS_TX_ENDING, REFUSED, REFUSED},

@@ -10,16 +10,8 @@
  *  tells it what the broker says and takes its runs; client_io calls the rest for
  *  the application, all under one lock.
  *
- *      event      | ATTACHING  OPEN       ENDING     CANCELLING  ENDED
- *      -----------+----------------------------------------------------
- *      attached   | OPEN       OPEN       ENDING     CANCELLING  -
- *      end        | -          ENDING     ENDING     -           -
- *      cancel     | CANCELLING CANCELLING CANCELLING CANCELLING  -
- *      end_acked  | -          -          ENDED      ENDED       -
- *      ended      | ENDED      ENDED      ENDED      ENDED       -
- *
- *  (ended: the broker said how the stream ended, refused the attach, or is given up;
- *  "-": the event is refused or ignored.)
+ *  Its states: docs/protocol.md, "State tables": "Sender's stream, at its client". ENDED is
+ *  an event when the broker said how the stream ended, refused the attach, or is given up.
  */
 #ifndef HWS_TX_H
 #define HWS_TX_H

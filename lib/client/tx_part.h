@@ -29,7 +29,7 @@ static inline hws_tx_segment_t *hws_tx_segment_of (hws_link_t *link)
     return link ? hws_container_of (link, hws_tx_segment_t, link) : NULL;
 }
 
-/*  Takes the event by the table of tx.h; false when the state refuses it.  */
+/*  Takes the event; false when the state refuses it.  */
 bool hws_tx_advance (hws_tx_t *self, hws_tx_event_t event);
 
 #endif
