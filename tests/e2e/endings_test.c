@@ -106,7 +106,7 @@ static void grace_and_heartbeat_are_the_receivers_to_choose (void **state)
     assert_true (took_ms >= 1499);
 }
 
-static void a_silent_sender_is_dropped_after_three_intervals_and_told (void **state)
+static void three_silent_intervals_drop (void **state)
 {
     process_t *senders[2];
     process_t *receiver = start_receiver ("2");
@@ -213,24 +213,31 @@ static void sigterm_to_a_sender_cancels_it_as_interrupted (void **state)
     interrupt_sender (SIGTERM, 143);
 }
 
-static void a_broker_that_slept_drops_nobody (void **state)
+/*  Thrice, for whom a broker finds first on waking, its deadlines or what was said
+ *  meanwhile, is a matter of luck.  */
+static void late_broker_does_not_judge (void **state)
 {
     process_t *senders[3];
     process_t *receiver = start_receiver ("3");
 
     (void) state;
     start_senders (receiver, senders, 3);
-    process_signal (fixture_broker (), SIGSTOP);
-    process_watch (10 * HEARTBEAT_MS);
-    process_signal (fixture_broker (), SIGCONT);
+    for (size_t nap = 1; nap <= 3; nap++) {
+        process_signal (fixture_broker (), SIGSTOP);
+        process_watch (5 * HEARTBEAT_MS);
+        process_signal (fixture_broker (), SIGCONT);
+        for (size_t i = 0; i < 3; i++) {
+            process_write (senders[i], "after\n", 6);
+        }
+        event_wait (receiver, "record", NULL, 3 * (nap + 1));
+    }
     for (size_t i = 0; i < 3; i++) {
-        process_write (senders[i], "after\n", 6);
         process_close_input (senders[i]);
         process_expect_exit (senders[i], 0);
     }
 
     process_expect_exit (receiver, 0);
-    assert_int_equal (event_count (receiver, "record", NULL), 6);
+    assert_int_equal (event_count (receiver, "record", NULL), 12);
     assert_int_equal (event_count (receiver, "detached", NULL), 3);
 }
 
@@ -413,27 +420,27 @@ static void a_killed_broker_ends_its_clients_with_5 (void **state)
     process_expect_exit (receiver, 5);
 }
 
-#define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
-#define OVER_IPC(test) cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
-#define BARE(test)     cmocka_unit_test_setup_teardown (test, fixture_setup_bare, fixture_teardown)
+#define OVER_TCP(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
+#define OVER_IPC(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define BARE(test)      cmocka_unit_test_setup_teardown (test, fixture_setup_bare, fixture_teardown)
+#define OVER_BOTH(test) OVER_TCP (test), OVER_IPC (test)
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        OVER_TCP (a_killed_sender_is_dropped_once_and_the_others_complete),
-        OVER_IPC (a_killed_sender_is_dropped_once_and_the_others_complete),
+        OVER_BOTH (a_killed_sender_is_dropped_once_and_the_others_complete),
         OVER_TCP (grace_and_heartbeat_are_the_receivers_to_choose),
-        OVER_TCP (a_silent_sender_is_dropped_after_three_intervals_and_told),
+        OVER_BOTH (three_silent_intervals_drop),
         OVER_TCP (sigint_to_the_receiver_ends_every_sender_with_the_reason),
         OVER_IPC (sigterm_to_the_receiver_ends_every_sender_with_the_reason),
         OVER_TCP (a_cancel_wakes_a_sender_that_waits_for_its_window),
         OVER_TCP (sigint_to_a_sender_cancels_it_as_interrupted),
         OVER_IPC (sigterm_to_a_sender_cancels_it_as_interrupted),
-        OVER_TCP (a_broker_that_slept_drops_nobody),
-        OVER_TCP (a_receiver_that_slept_loses_nothing),
+        OVER_BOTH (late_broker_does_not_judge),
+        OVER_BOTH (a_receiver_that_slept_loses_nothing),
         OVER_TCP (idle_streams_live_on),
-        OVER_TCP (each_attach_after_a_detach_is_a_new_sender),
-        OVER_TCP (fifty_cancels_at_once_are_one_ending_each),
+        OVER_BOTH (each_attach_after_a_detach_is_a_new_sender),
+        OVER_BOTH (fifty_cancels_at_once_are_one_ending_each),
         BARE (a_crashed_receiver_leaves_its_senders_cancelled_as_abandoned),
         OVER_TCP (enough_records_end_the_receiver_and_cancel_the_rest),
         OVER_TCP (a_time_limit_ends_the_receiver_with_4),

@@ -5,8 +5,6 @@
  */
 #include "tests/support/fixture.h"
 
-#include "hawser.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -18,7 +16,7 @@
 #include <string.h>
 
 #define MIB         ((size_t) 1024 * 1024)
-#define RECORD_SIZE ((size_t) 16 * 1024)
+#define RECORD_SIZE ((size_t) 64 * 1024)
 #define SENDERS     4
 
 /*  4 MiB may be unacknowledged. A process also has its code, its libraries, read
@@ -70,7 +68,7 @@ static process_t *start_sender (const char *anchor, const char *input, const cha
 
 static void ten_records_a_second_bound_everybodys_memory_and_lose_nothing (void **state)
 {
-    const size_t records = process_scaled (1600, 100);
+    const size_t records = process_scaled (400, 25);
     const char *input = make_lines ("in", records);
     process_t *senders[SENDERS];
     size_t seen[SENDERS + 1] = {0};
@@ -81,11 +79,8 @@ static void ten_records_a_second_bound_everybodys_memory_and_lose_nothing (void 
     hws_event_t event;
 
     (void) state;
-    process_t *broker = fixture_start_broker (NULL, s_small_windows);
-    hws_client_options_t options;
-    hws_client_options_init (&options);
-    options.endpoint = fixture_endpoint ();
-    assert_int_equal (hws_client_new (&client, &options), 0);
+    process_t *broker = fixture_broker ();
+    client = fixture_client ();
     assert_int_equal (hws_receiver_open (&receiver, client, "slow", NULL), 0);
     for (size_t i = 0; i < SENDERS; i++) {
         char label[32];
@@ -130,12 +125,12 @@ static void ten_records_a_second_bound_everybodys_memory_and_lose_nothing (void 
 
 static void a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing (void **state)
 {
-    const size_t records = process_scaled (1600, 100);
+    const size_t records = process_scaled (400, 25);
     const char *input = make_lines ("in", records);
     process_t *senders[SENDERS];
 
     (void) state;
-    process_t *broker = fixture_start_broker (NULL, s_small_windows);
+    process_t *broker = fixture_broker ();
     process_t *receiver =
         process_start (NULL, "hawser-recv", "--anchor", "slow", "--senders", "4", NULL);
     process_hold_output (receiver, true);
@@ -159,9 +154,9 @@ static void a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing (v
     assert_int_equal (process_count_output (receiver, ""), SENDERS * records);
 }
 
-static void a_stalled_anchor_hurts_no_other (void **state)
+static void slow_receiver_hurts_nobody_else (void **state)
 {
-    const char *input = make_lines ("in", process_scaled (1600, 100));
+    const char *input = make_lines ("in", process_scaled (400, 25));
     const process_files_t files = {.output = process_path ("out")};
 
     (void) state;
@@ -193,10 +188,7 @@ static void a_full_window_would_block_or_time_out_as_asked (void **state)
     int rc = 0;
 
     (void) state;
-    hws_client_options_t options;
-    hws_client_options_init (&options);
-    options.endpoint = fixture_endpoint ();
-    assert_int_equal (hws_client_new (&client, &options), 0);
+    client = fixture_client ();
     assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
     assert_int_equal (hws_sender_attach (&sender, client, "port", NULL), 0);
 
@@ -226,49 +218,75 @@ static void a_full_window_would_block_or_time_out_as_asked (void **state)
     hws_client_destroy (&client);
 }
 
-static void a_program_that_computes_is_not_dead (void **state)
+/*  For 20 intervals neither side calls the library, the window is full, and the receiver
+ *  has unread records.  */
+static void heartbeats_need_no_credit_and_no_user_thread (void **state)
 {
-    hws_client_t *client = NULL;
+    hws_client_t *clients[2] = {fixture_client (), fixture_client ()};
     hws_receiver_t *receiver = NULL;
     hws_sender_t *sender = NULL;
+    hws_receiver_options_t options;
     hws_event_t event;
+    uint64_t sent = 0;
+    char record[4096] = "";
 
     (void) state;
-    hws_client_options_t options;
-    hws_client_options_init (&options);
-    options.endpoint = fixture_endpoint ();
-    assert_int_equal (hws_client_new (&client, &options), 0);
-    assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
-    assert_int_equal (hws_sender_attach (&sender, client, "port", NULL), 0);
-    assert_int_equal (hws_sender_send (sender, "before", 6, 30000), 0);
+    hws_receiver_options_init (&options);
+    options.heartbeat_interval_ms = 100;
+    assert_int_equal (hws_receiver_open (&receiver, clients[0], "port", &options), 0);
+    assert_int_equal (hws_sender_attach (&sender, clients[1], "port", NULL), 0);
+    while (hws_sender_send (sender, record, sizeof record, 0) == 0) {
+        sent++;
+    }
 
-    /*  Neither side calls the library for 15 heartbeat intervals.  */
-    process_watch (3000);
-    assert_int_equal (hws_sender_send (sender, "after", 5, 30000), 0);
+    process_watch (20 * 100);
 
+    assert_int_equal (hws_sender_reason (sender, NULL, NULL), 0);
     assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
     assert_int_equal (event.kind, HWS_EVENT_ATTACHED);
+    for (uint64_t i = 0; i < sent; i++) {
+        assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+        assert_int_equal (event.kind, HWS_EVENT_RECORD);
+        assert_int_equal (event.seq, i);
+    }
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_send (sender, "after", 5, 30000), 0);
     assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
-    assert_int_equal (event.kind, HWS_EVENT_RECORD);
-    assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
-    assert_int_equal (event.kind, HWS_EVENT_RECORD);
     assert_memory_equal (event.data, "after", 5);
+    assert_int_equal (fixture_statistic ("dropped"), 0);
     hws_sender_destroy (&sender);
     hws_receiver_destroy (&receiver);
-    hws_client_destroy (&client);
+    hws_client_destroy (&clients[0]);
+    hws_client_destroy (&clients[1]);
 }
 
-#define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
-#define BARE(test)     cmocka_unit_test_setup_teardown (test, fixture_setup_bare, fixture_teardown)
+static int setup_small_tcp (void **state)
+{
+    (void) state;
+    return fixture_setup_tcp_with (s_small_windows);
+}
+
+static int setup_small_ipc (void **state)
+{
+    (void) state;
+    return fixture_setup_ipc_with (s_small_windows);
+}
+
+#define OVER_TCP(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
+#define OVER_IPC(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define OVER_BOTH(test) OVER_TCP (test), OVER_IPC (test)
+#define SMALL(test)                                                                                \
+    cmocka_unit_test_setup_teardown (test, setup_small_tcp, fixture_teardown),                     \
+        cmocka_unit_test_setup_teardown (test, setup_small_ipc, fixture_teardown)
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        BARE (ten_records_a_second_bound_everybodys_memory_and_lose_nothing),
-        BARE (a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing),
-        OVER_TCP (a_stalled_anchor_hurts_no_other),
-        OVER_TCP (a_full_window_would_block_or_time_out_as_asked),
-        OVER_TCP (a_program_that_computes_is_not_dead),
+        SMALL (ten_records_a_second_bound_everybodys_memory_and_lose_nothing),
+        SMALL (a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing),
+        OVER_BOTH (slow_receiver_hurts_nobody_else),
+        OVER_BOTH (a_full_window_would_block_or_time_out_as_asked),
+        OVER_BOTH (heartbeats_need_no_credit_and_no_user_thread),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

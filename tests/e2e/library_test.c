@@ -4,8 +4,6 @@
  */
 #include "tests/support/fixture.h"
 
-#include "hawser.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,16 +20,6 @@
 
 enum { LONG_MS = 20000 };
 
-static hws_client_t *connect_client (void)
-{
-    hws_client_options_t options;
-    hws_client_options_init (&options);
-    options.endpoint = fixture_endpoint ();
-    hws_client_t *client = NULL;
-    assert_int_equal (hws_client_new (&client, &options), 0);
-    return client;
-}
-
 /*  An anchor with one sender, each on a client of its own.  */
 typedef struct {
     hws_client_t *clients[2];
@@ -41,7 +29,7 @@ typedef struct {
 
 static void pair_open (pair_t *self, const hws_receiver_options_t *options)
 {
-    *self = (pair_t){.clients = {connect_client (), connect_client ()}};
+    *self = (pair_t){.clients = {fixture_client (), fixture_client ()}};
     assert_int_equal (hws_receiver_open (&self->receiver, self->clients[0], "a", options), 0);
     assert_int_equal (hws_sender_attach (&self->sender, self->clients[1], "a", NULL), 0);
 }
@@ -237,8 +225,8 @@ static void many_senders_of_one_client_in_many_threads (void **state)
     (void) state;
     enum { WORKERS = 8 };
     const size_t records = process_scaled (20000, 500);
-    hws_client_t *from = connect_client ();
-    hws_client_t *to = connect_client ();
+    hws_client_t *from = fixture_client ();
+    hws_client_t *to = fixture_client ();
     hws_receiver_t *receiver = NULL;
     assert_int_equal (hws_receiver_open (&receiver, to, "a", NULL), 0);
     worker_t workers[WORKERS];
@@ -329,6 +317,45 @@ static void cancel_wakes_a_blocked_send (void **state)
     assert_string_equal (cause, "receiver_closed");
     assert_non_null (strstr (reason, "enough"));
     pair_close (&pair);
+}
+
+/*  Three clients, each with a send that waits.  */
+static void cancel_anchor_reaches_every_sender (void **state)
+{
+    (void) state;
+    enum { SENDERS = 3 };
+    hws_client_t *home = fixture_client ();
+    hws_receiver_t *receiver = NULL;
+    hws_sender_t *late = NULL;
+    pair_t pairs[SENDERS] = {{.receiver = NULL}};
+    waiting_t waiting[SENDERS];
+    char handle[33];
+    assert_int_equal (hws_receiver_open (&receiver, home, "a", NULL), 0);
+    snprintf (handle, sizeof handle, "%s", hws_receiver_handle (receiver));
+    for (int i = 0; i < SENDERS; i++) {
+        pairs[i].clients[1] = fixture_client ();
+        assert_int_equal (hws_sender_attach (&pairs[i].sender, pairs[i].clients[1], "a", NULL), 0);
+        start (&waiting[i], &pairs[i], wait_send);
+    }
+
+    assert_int_equal (hws_receiver_close (receiver, "enough", LONG_MS), 0);
+
+    for (int i = 0; i < SENDERS; i++) {
+        const char *cause, *reason;
+        pthread_join (waiting[i].thread, NULL);
+        assert_int_equal (waiting[i].rc, HWS_ECANCELLED);
+        assert_int_equal (hws_sender_reason (pairs[i].sender, &cause, &reason), HWS_ECANCELLED);
+        assert_string_equal (cause, "receiver_closed");
+        assert_string_equal (reason, "enough");
+    }
+    assert_int_equal (hws_sender_attach (&late, home, "a", NULL), HWS_ENOT_FOUND);
+    assert_int_equal (hws_sender_attach (&late, home, handle, NULL), HWS_ECLOSED);
+    for (int i = 0; i < SENDERS; i++) {
+        hws_sender_destroy (&pairs[i].sender);
+        hws_client_destroy (&pairs[i].clients[1]);
+    }
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&home);
 }
 
 static void cancel_wakes_a_waiting_receive (void **state)
@@ -447,7 +474,7 @@ static void descriptor_is_readable_while_there_are_events (void **state)
 static void new_descriptor_tells_what_is_true (void **state)
 {
     (void) state;
-    hws_client_t *client = connect_client ();
+    hws_client_t *client = fixture_client ();
     hws_receiver_t *quiet = NULL, *closed = NULL;
     assert_int_equal (hws_receiver_open (&quiet, client, NULL, NULL), 0);
     assert_int_equal (hws_receiver_open (&closed, client, NULL, NULL), 0);
@@ -514,7 +541,7 @@ static void sender_learns_its_end_through_a_descriptor (void **state)
 static void refusals_have_their_code_and_a_sentence (void **state)
 {
     (void) state;
-    hws_client_t *client = connect_client ();
+    hws_client_t *client = fixture_client ();
     hws_receiver_t *receiver = NULL, *second = NULL;
     hws_sender_t *sender = NULL;
     char text[256];
@@ -557,7 +584,7 @@ static void broker_that_comes_late_is_found_at_once (void **state)
     snprintf (endpoint, sizeof endpoint, "%s", fixture_endpoint ());
     process_signal (fixture_broker (), SIGTERM);
     process_expect_exit (fixture_broker (), 0);
-    hws_client_t *client = connect_client ();
+    hws_client_t *client = fixture_client ();
     char text[256] = "";
     const int64_t asked_at = process_now ();
     while (strstr (text, "no broker") == NULL && process_now () < asked_at + LONG_MS) {
@@ -598,6 +625,18 @@ static void expect_told (const told_t *self, const char *expected)
     assert_string_equal (line, expected);
 }
 
+/*  Waits until something that begins so has been told.  */
+static void expect_told_of (const told_t *self, const char *begin)
+{
+    char line[1024];
+    struct pollfd polled = {.fd = self->pipe[0], .events = POLLIN};
+    do {
+        assert_int_equal (poll (&polled, 1, LONG_MS), 1);
+        memset (line, 0, sizeof line);
+        assert_true (read (self->pipe[0], line, sizeof line - 1) > 0);
+    } while (strstr (line, begin) == NULL);
+}
+
 static void program_is_told_that_the_broker_went_and_came_back (void **state)
 {
     (void) state;
@@ -622,6 +661,46 @@ static void program_is_told_that_the_broker_went_and_came_back (void **state)
     fixture_start_broker (endpoint, NULL);
     expect_told (&told, "back ");
 
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+    close (told.pipe[0]);
+    close (told.pipe[1]);
+}
+
+/*  It says nothing and closes nothing, as when its machine loses power: after the silence
+ *  that its client allows it is lost, and found again when it speaks.  */
+static void dead_broker_is_noticed (void **state)
+{
+    (void) state;
+    told_t told;
+    assert_int_equal (pipe (told.pipe), 0);
+    hws_client_options_t options;
+    hws_receiver_options_t receiver_options;
+    hws_event_t event;
+    hws_client_options_init (&options);
+    hws_receiver_options_init (&receiver_options);
+    options.endpoint = fixture_endpoint ();
+    options.on_connection = tell;
+    options.on_connection_arg = &told;
+    receiver_options.heartbeat_interval_ms = 100;
+    receiver_options.reconnect_grace_ms = LONG_MS;
+    hws_client_t *client = NULL;
+    hws_receiver_t *receiver = NULL;
+    hws_sender_t *sender = NULL;
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    assert_int_equal (hws_receiver_open (&receiver, client, "a", &receiver_options), 0);
+    assert_int_equal (hws_sender_attach (&sender, client, "a", NULL), 0);
+
+    process_signal (fixture_broker (), SIGSTOP);
+    expect_told_of (&told, "away ");
+    assert_int_equal (hws_sender_send (sender, "meanwhile", 9, LONG_MS), 0);
+    process_signal (fixture_broker (), SIGCONT);
+    expect_told_of (&told, "back ");
+
+    expect (receiver, HWS_EVENT_ATTACHED, &event);
+    expect (receiver, HWS_EVENT_RECORD, &event);
+    assert_memory_equal (event.data, "meanwhile", 9);
+    hws_sender_destroy (&sender);
     hws_receiver_destroy (&receiver);
     hws_client_destroy (&client);
     close (told.pipe[0]);
@@ -712,7 +791,7 @@ static void what_could_not_be_made_is_null (void **state)
     hws_client_options_t options;
     hws_client_options_init (&options);
     options.endpoint = "nowhere";
-    hws_client_t *client = connect_client ();
+    hws_client_t *client = fixture_client ();
     hws_client_t *no_client = client;
     hws_receiver_t *receiver = (void *) client;
     hws_sender_t *sender = (void *) client;
@@ -832,17 +911,24 @@ static void client_comes_and_goes_without_a_leak (void **state)
 
 /*  A broker with the times of its defaults, so that nobody is judged here, and small
  *  windows, which soon are full.  */
-static int setup (void **state)
+static const char *const s_small_windows = "{\"anchors\": {\"buffer_bytes\": 4194304},"
+                                           " \"limits\": {\"record_bytes\": 1048576}}";
+
+static int setup_tcp (void **state)
 {
-    if (fixture_setup_bare (state)) {
-        return -1;
-    }
-    fixture_start_broker (NULL, "{\"anchors\": {\"buffer_bytes\": 4194304},"
-                                " \"limits\": {\"record_bytes\": 1048576}}");
-    return 0;
+    (void) state;
+    return fixture_setup_tcp_with (s_small_windows);
 }
 
-#define TCP(name)  cmocka_unit_test_setup_teardown (name, setup, fixture_teardown)
+static int setup_ipc (void **state)
+{
+    (void) state;
+    return fixture_setup_ipc_with (s_small_windows);
+}
+
+#define TCP(name)  cmocka_unit_test_setup_teardown (name, setup_tcp, fixture_teardown)
+#define IPC(name)  cmocka_unit_test_setup_teardown (name, setup_ipc, fixture_teardown)
+#define BOTH(name) TCP (name), IPC (name)
 #define BARE(name) cmocka_unit_test_setup_teardown (name, fixture_setup_bare, fixture_teardown)
 
 int main (void)
@@ -852,22 +938,24 @@ int main (void)
         TCP (detach_waits_until_the_ending_is_consumed),
         TCP (clean_ending_has_no_cause),
         TCP (record_of_the_largest_size_moves_and_one_more_byte_is_refused),
-        TCP (sender_stops_at_the_window_and_goes_on),
+        BOTH (sender_stops_at_the_window_and_goes_on),
         TCP (records_are_consumed_by_acknowledgement_only_if_asked),
         TCP (many_senders_of_one_client_in_many_threads),
-        TCP (cancel_wakes_a_blocked_send),
-        TCP (cancel_wakes_a_waiting_receive),
+        BOTH (cancel_wakes_a_blocked_send),
+        BOTH (cancel_anchor_reaches_every_sender),
+        BOTH (cancel_wakes_a_waiting_receive),
         TCP (close_is_no_second_receive),
         TCP (second_receive_at_a_time_is_busy),
-        TCP (senders_own_cancel_tells_both_ends),
+        BOTH (senders_own_cancel_tells_both_ends),
         TCP (descriptor_is_readable_while_there_are_events),
         TCP (new_descriptor_tells_what_is_true),
         TCP (consumed_records_are_said_though_no_receive_follows),
-        TCP (sender_learns_its_end_through_a_descriptor),
+        BOTH (sender_learns_its_end_through_a_descriptor),
         TCP (refusals_have_their_code_and_a_sentence),
         BARE (absent_broker_is_unreachable),
         TCP (broker_that_comes_late_is_found_at_once),
         TCP (program_is_told_that_the_broker_went_and_came_back),
+        BOTH (dead_broker_is_noticed),
         TCP (cancel_and_close_end_at_once_without_a_broker),
         BARE (close_whose_time_passes_ends_here),
         TCP (what_could_not_be_made_is_null),

@@ -1,8 +1,6 @@
 /*  Many of everything: complete, in order, and nothing left behind.  */
 #include "tests/support/fixture.h"
 
-#include "hawser.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -12,17 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static hws_client_t *make_client (void)
-{
-    hws_client_t *client = NULL;
-    hws_client_options_t options;
-
-    hws_client_options_init (&options);
-    options.endpoint = fixture_endpoint ();
-    assert_int_equal (hws_client_new (&client, &options), 0);
-    return client;
-}
 
 static void a_hundred_sender_programs_of_a_hundred_records_each (void **state)
 {
@@ -64,8 +51,8 @@ static void a_hundred_senders_of_one_client_and_a_hundred_records_each (void **s
     size_t endings = 0;
     hws_receiver_t *receiver = NULL;
     hws_event_t event;
-    hws_client_t *client = make_client ();
-    hws_client_t *other = make_client ();
+    hws_client_t *client = fixture_client ();
+    hws_client_t *other = fixture_client ();
 
     (void) state;
     assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
@@ -110,10 +97,45 @@ static void a_hundred_senders_of_one_client_and_a_hundred_records_each (void **s
     hws_client_destroy (&client);
 }
 
+static void ten_thousand_records_of_one_sender (void **state)
+{
+    const uint64_t count = process_scaled (10000, 1000);
+    hws_client_t *clients[2] = {fixture_client (), fixture_client ()};
+    hws_receiver_t *receiver = NULL;
+    hws_sender_t *sender = NULL;
+    hws_event_t event;
+    uint64_t next = 0;
+
+    (void) state;
+    assert_int_equal (hws_receiver_open (&receiver, clients[0], "port", NULL), 0);
+    assert_int_equal (hws_sender_attach (&sender, clients[1], "port", NULL), 0);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal (hws_sender_send (sender, &i, sizeof i, 30000), 0);
+    }
+    assert_int_equal (hws_sender_detach (sender, 0), HWS_EWOULD_BLOCK);
+
+    do {
+        assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+        if (event.kind == HWS_EVENT_RECORD) {
+            assert_int_equal (event.size, sizeof next);
+            assert_memory_equal (event.data, &next, sizeof next);
+            next++;
+        }
+    } while (event.kind != HWS_EVENT_DETACHED);
+    assert_int_equal (event.records, count);
+    assert_int_equal (next, count);
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_sender_detach (sender, 30000), 0);
+    hws_sender_destroy (&sender);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&clients[0]);
+    hws_client_destroy (&clients[1]);
+}
+
 static void a_thousand_anchors_opened_and_closed_leave_nothing (void **state)
 {
     const size_t count = process_scaled (1000, 100);
-    hws_client_t *client = make_client ();
+    hws_client_t *client = fixture_client ();
     hws_receiver_t *receiver = NULL;
     hws_receiver_t **all = calloc (count, sizeof *all);
     uint64_t resident = 0;
@@ -151,13 +173,13 @@ static void clients_that_come_and_go_leave_no_descriptor (void **state)
     const size_t count = process_scaled (200, 20);
     hws_receiver_t *receiver = NULL;
     hws_event_t event;
-    hws_client_t *client = make_client ();
+    hws_client_t *client = fixture_client ();
 
     (void) state;
     assert_int_equal (hws_receiver_open (&receiver, client, "port", NULL), 0);
     const size_t before = process_descriptors (fixture_broker ());
     for (size_t i = 0; i < count; i++) {
-        hws_client_t *guest = make_client ();
+        hws_client_t *guest = fixture_client ();
         hws_sender_t *sender = NULL;
         assert_int_equal (hws_sender_attach (&sender, guest, "port", NULL), 0);
         assert_int_equal (hws_sender_send (sender, "x", 1, 30000), 0);
@@ -173,27 +195,23 @@ static void clients_that_come_and_go_leave_no_descriptor (void **state)
         hws_client_destroy (&guest);
     }
 
-    /*  The broker's side of the last connection closes a moment after ours.  */
-    const int64_t until = process_now () + 30000;
-    while (process_descriptors (fixture_broker ()) > before && process_now () < until) {
-        process_watch (10);
-    }
-    assert_int_equal (process_descriptors (fixture_broker ()), before);
+    fixture_wait_descriptors (before);
     hws_receiver_destroy (&receiver);
     hws_client_destroy (&client);
 }
 
-#define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
-#define OVER_IPC(test) cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define OVER_TCP(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
+#define OVER_IPC(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define OVER_BOTH(test) OVER_TCP (test), OVER_IPC (test)
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        OVER_TCP (a_hundred_sender_programs_of_a_hundred_records_each),
-        OVER_TCP (a_hundred_senders_of_one_client_and_a_hundred_records_each),
-        OVER_IPC (a_hundred_senders_of_one_client_and_a_hundred_records_each),
-        OVER_TCP (a_thousand_anchors_opened_and_closed_leave_nothing),
-        OVER_TCP (clients_that_come_and_go_leave_no_descriptor),
+        OVER_BOTH (a_hundred_sender_programs_of_a_hundred_records_each),
+        OVER_BOTH (a_hundred_senders_of_one_client_and_a_hundred_records_each),
+        OVER_BOTH (ten_thousand_records_of_one_sender),
+        OVER_BOTH (a_thousand_anchors_opened_and_closed_leave_nothing),
+        OVER_BOTH (clients_that_come_and_go_leave_no_descriptor),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -15,6 +15,11 @@
 
 #define BROKERS_MAX 8
 
+/*  How long a number of the broker's may take to become what it has to be, and how often it
+ *  is asked for.  */
+#define SETTLE_MS    30000
+#define ASK_EVERY_MS 20
+
 static struct {
     process_t *brokers[BROKERS_MAX];
     size_t count;
@@ -37,24 +42,36 @@ int fixture_setup_bare (void **state)
     return process_setup ();
 }
 
-int fixture_setup_tcp (void **state)
+int fixture_setup_tcp_with (const char *config)
 {
-    const int rc = fixture_setup_bare (state);
+    const int rc = fixture_setup_bare (NULL);
     if (rc == 0) {
-        fixture_start_broker (NULL, NULL);
+        fixture_start_broker (NULL, config);
     }
     return rc;
 }
 
-int fixture_setup_ipc (void **state)
+int fixture_setup_ipc_with (const char *config)
 {
     char listen[256];
-    const int rc = fixture_setup_bare (state);
+    const int rc = fixture_setup_bare (NULL);
     if (rc == 0) {
         snprintf (listen, sizeof listen, "ipc://%s/broker", process_directory ());
-        fixture_start_broker (listen, NULL);
+        fixture_start_broker (listen, config);
     }
     return rc;
+}
+
+int fixture_setup_tcp (void **state)
+{
+    (void) state;
+    return fixture_setup_tcp_with (NULL);
+}
+
+int fixture_setup_ipc (void **state)
+{
+    (void) state;
+    return fixture_setup_ipc_with (NULL);
 }
 
 int fixture_teardown (void **state)
@@ -106,6 +123,63 @@ process_t *fixture_broker (void)
 const char *fixture_endpoint (void)
 {
     return s_fixture.endpoint;
+}
+
+hws_client_t *fixture_client (void)
+{
+    hws_client_t *client = NULL;
+    hws_client_options_t options;
+
+    hws_client_options_init (&options);
+    options.endpoint = fixture_endpoint ();
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    return client;
+}
+
+/*  The lines of the answer come together, this one last.  */
+uint64_t fixture_statistic (const char *name)
+{
+    char key[64];
+    const char *found = NULL;
+    process_t *broker = fixture_broker ();
+
+    process_signal (broker, SIGUSR2);
+    process_wait_error (broker, "event=faults");
+    snprintf (key, sizeof key, " %s=", name);
+    for (const char *next = process_errors (broker); (next = strstr (next, key)); next++) {
+        found = next;
+    }
+    if (!found) {
+        process_fail ("the broker has no statistic %s", name);
+    }
+    return strtoull (found + strlen (key), NULL, 10);
+}
+
+void fixture_wait_statistic (const char *name, uint64_t value)
+{
+    const int64_t until = process_now () + SETTLE_MS;
+    uint64_t last;
+
+    while ((last = fixture_statistic (name)) != value) {
+        if (process_now () > until) {
+            process_fail ("the broker's %s is %llu, not %llu", name, (unsigned long long) last,
+                          (unsigned long long) value);
+        }
+        process_watch (ASK_EVERY_MS);
+    }
+}
+
+void fixture_wait_descriptors (size_t count)
+{
+    const int64_t until = process_now () + SETTLE_MS;
+    size_t last;
+
+    while ((last = process_descriptors (fixture_broker ())) > count) {
+        if (process_now () > until) {
+            process_fail ("the broker has %zu descriptors open, not %zu", last, count);
+        }
+        process_watch (ASK_EVERY_MS);
+    }
 }
 
 /*  ---- Files ---- */

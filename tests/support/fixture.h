@@ -9,6 +9,8 @@
 
 #include "tests/support/process.h"
 
+#include "hawser.h"
+
 #include <stdint.h>
 
 /*  cmocka setups: an empty scratch directory; that and a broker on tcp, or on ipc,
@@ -16,6 +18,10 @@
 int fixture_setup_bare (void **state);
 int fixture_setup_tcp (void **state);
 int fixture_setup_ipc (void **state);
+
+/*  The same with that configuration, for the setups of a test program.  */
+int fixture_setup_tcp_with (const char *config);
+int fixture_setup_ipc_with (const char *config);
 
 /*  The teardown of all three: brokers get SIGTERM and must end with 0; then
  *  process_teardown.  */
@@ -29,6 +35,18 @@ process_t *fixture_start_broker (const char *listen, const char *config);
 /*  The newest broker, and the endpoint of its ready line.  */
 process_t *fixture_broker (void);
 const char *fixture_endpoint (void);
+
+/*  A client of the newest broker, with the default options.  */
+hws_client_t *fixture_client (void);
+
+/*  Asks the newest broker for its statistics (SIGUSR2) and returns the number of that name,
+ *  such as "seats". The second form asks until it is `value`.  */
+uint64_t fixture_statistic (const char *name);
+void fixture_wait_statistic (const char *name, uint64_t value);
+
+/*  Waits until the newest broker has at most so many descriptors open: its side of a
+ *  connection closes a moment after ours.  */
+void fixture_wait_descriptors (size_t count);
 
 /*  ---- Files ---- */
 
