@@ -59,46 +59,9 @@ void hws_client_unlock (hws_client_t *self, bool has_work)
     }
 }
 
-hws_time_limit_t hws_time_limit_after (int64_t timeout_ms)
-{
-    hws_time_limit_t deadline = {.is_forever = timeout_ms < 0, .is_now = timeout_ms == 0};
-    if (timeout_ms > 0) {
-        const int64_t longest = INT64_MAX / 4000;
-        const int64_t ms = timeout_ms < longest ? timeout_ms : longest;
-        clock_gettime (CLOCK_MONOTONIC, &deadline.at);
-        deadline.at.tv_sec += (time_t) (ms / 1000);
-        deadline.at.tv_nsec += (long) (ms % 1000) * 1000000;
-        if (deadline.at.tv_nsec >= 1000000000) {
-            deadline.at.tv_nsec -= 1000000000;
-            deadline.at.tv_sec++;
-        }
-    }
-    return deadline;
-}
-
 int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_time_limit_t *deadline)
 {
-    if (deadline->is_now) {
-        return HWS_EWOULD_BLOCK;
-    }
-    if (deadline->is_forever) {
-        pthread_cond_wait (cond, &self->lock);
-        return 0;
-    }
-    const int rc = pthread_cond_timedwait (cond, &self->lock, &deadline->at);
-    return rc == ETIMEDOUT ? HWS_ETIMEOUT : 0;
-}
-
-int hws_cond_init (pthread_cond_t *cond)
-{
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init (&attributes)) {
-        return HWS_ENO_MEMORY;
-    }
-    pthread_condattr_setclock (&attributes, CLOCK_MONOTONIC);
-    const int rc = pthread_cond_init (cond, &attributes);
-    pthread_condattr_destroy (&attributes);
-    return rc ? HWS_ENO_MEMORY : 0;
+    return hws_cond_wait (cond, &self->lock, deadline);
 }
 
 /*  ---- Birth and death ---- */

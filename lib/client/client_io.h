@@ -16,6 +16,7 @@
 #include "client/session.h"
 #include "hawser.h"
 #include "io/dealer_io.h"
+#include "io/wait_io.h"
 
 #include <pthread.h>
 
@@ -54,22 +55,10 @@ bool hws_client_is_ours (const hws_client_t *self);
 void hws_client_lock (hws_client_t *self);
 void hws_client_unlock (hws_client_t *self, bool has_work);
 
-/*  The end of a wait of `timeout_ms` that begins now.  */
-typedef struct {
-    bool is_forever;
-    bool is_now;
-    struct timespec at;
-} hws_time_limit_t;
-
-hws_time_limit_t hws_time_limit_after (int64_t timeout_ms);
-
 /*  Waits, under the lock. Returns 0 (look again), HWS_ETIMEOUT, HWS_EWOULD_BLOCK.  */
 int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_time_limit_t *deadline);
 
 /*  The thread; `argument` is the client. It ends some time after is_stopping is set.  */
 void *hws_client_run (void *argument);
-
-/*  A condition on the monotonic clock. Returns 0 or HWS_ENO_MEMORY.  */
-int hws_cond_init (pthread_cond_t *cond);
 
 #endif
