@@ -59,7 +59,8 @@
  *  object while another thread is inside a call on it is a bug of the program.
  *
  *  Fork. After a fork the child may use nothing that the parent made; calls
- *  return HWS_EWRONG_PROCESS, and destroying only frees memory.
+ *  on a client and its streams return HWS_EWRONG_PROCESS, and destroying them only
+ *  frees memory.
  *
  *  Times are in milliseconds. HWS_FOREVER waits without a limit, 0 does not wait
  *  (HWS_EWOULD_BLOCK); a limit that passes is HWS_ETIMEOUT. Every wait also ends
@@ -317,6 +318,91 @@ void hws_sender_progress (hws_sender_t *sender, uint64_t *records, uint64_t *byt
 /*  Frees; sets `*sender` to null. A stream that has neither ended nor detached is
  *  cancelled(interrupted) without waiting. Accepts null.  */
 void hws_sender_destroy (hws_sender_t **sender);
+
+/*  ---- Cancel registry ---- */
+
+/*  For programs that cancel work of their own by a number, within the process: whoever knows
+ *  the token may cancel what it names, also before it exists. Nothing of it goes to a
+ *  broker. All functions are safe from any thread. Token 0 means none: every call takes it
+ *  and does nothing.  */
+
+typedef struct hws_registry hws_registry_t;
+typedef struct hws_waiter hws_waiter_t;
+
+typedef struct {
+    int64_t orphan_ttl_ms;         /* a cancel that nobody registered for is remembered so long */
+    int64_t sweep_interval_ms;     /* old ones are looked for at most so often */
+    uint64_t orphan_limit;         /* so many are remembered at one time */
+    int64_t (*now_ms) (void *arg); /* the time, on a clock that nobody sets; called under a
+                                      lock; null: the system's */
+    void *now_arg;                 /* its argument */
+} hws_registry_options_t;
+
+/*  Fills in the defaults: orphan_ttl_ms 120,000, sweep_interval_ms 1,000, orphan_limit
+ *  65,536, the system's clock.  */
+void hws_registry_options_init (hws_registry_options_t *options);
+
+/*  `options` may be null and is not kept. On success `*registry` is the caller's, to be
+ *  destroyed after all its waiters. Returns 0, HWS_EINVALID (a negative time),
+ *  HWS_ENO_MEMORY, HWS_ESYSTEM.  */
+int hws_registry_new (hws_registry_t **registry, const hws_registry_options_t *options);
+
+/*  Frees; sets `*registry` to null. Accepts null.  */
+void hws_registry_destroy (hws_registry_t **registry);
+
+/*  The one that all of the process shares, with the defaults; made by the first call, never
+ *  destroyed. Null without memory.  */
+hws_registry_t *hws_registry_shared (void);
+
+/*  A token that this registry never gave out before: 1, 2, 3 …  */
+uint64_t hws_registry_reserve (hws_registry_t *registry);
+
+/*  Registers for the token; several may. `*waiter` is the caller's, signalled already when
+ *  the cancel came first (which uses that cancel up). For token 0 it is one waiter that all
+ *  share and nothing ever signals. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_registry_register (hws_registry_t *registry, uint64_t token, hws_waiter_t **waiter);
+
+/*  Cancels the token: signals its waiters, or is remembered for those who register later.
+ *  Idempotent. `reason` may be null; of a long one the first 1,024 bytes count. Returns 0,
+ *  or HWS_ELIMIT, HWS_ENO_MEMORY when nobody has registered and it cannot be remembered.  */
+int hws_registry_cancel (hws_registry_t *registry, uint64_t token, const char *reason);
+
+/*  What the token names is over: forgets the token, with its cancel. Waiters that are still
+ *  there stay as they are. Idempotent, harmless for a token that nobody knows.  */
+void hws_registry_release (hws_registry_t *registry, uint64_t token);
+
+/*  Forgets cancels that are older than orphan_ttl_ms, if it is time for that; register and
+ *  cancel do so too.  */
+void hws_registry_sweep (hws_registry_t *registry);
+
+typedef struct {
+    size_t tokens;    /* known: registered or remembered */
+    size_t orphans;   /* cancels that wait for somebody to register */
+    uint64_t sweeps;  /* since the start */
+    uint64_t refused; /* cancels beyond orphan_limit, since the start */
+} hws_registry_counts_t;
+
+void hws_registry_counts (hws_registry_t *registry, hws_registry_counts_t *counts);
+
+/*  Waits until the token is cancelled. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK.  */
+int hws_waiter_wait (hws_waiter_t *waiter, int64_t timeout_ms);
+
+/*  Why the token is cancelled, "" for no reason, null while it is not. Lives as long as the
+ *  waiter.  */
+const char *hws_waiter_reason (hws_waiter_t *waiter);
+
+/*  A descriptor that becomes readable when the token is cancelled. It belongs to the waiter;
+ *  poll it, never read it. Negative: HWS_ESYSTEM.  */
+int hws_waiter_fd (hws_waiter_t *waiter);
+
+/*  Has `call` called once when the token is cancelled, on a thread that cancels; at once
+ *  when it is already. No lock is held: it may use the registry, and destroy this waiter. Set
+ *  it at most once.  */
+void hws_waiter_on_cancel (hws_waiter_t *waiter, void (*call) (void *arg), void *arg);
+
+/*  Frees; sets `*waiter` to null. The token is forgotten with its last waiter. When it
+ *  returns, `call` is over, unless it is `call` that destroys. Accepts null.  */
+void hws_waiter_destroy (hws_waiter_t **waiter);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/*  A token that is cancelled, or has nodes, or both; with neither it is freed.  */
+/*  A token that is cancelled, or has nodes, or both; with neither it is freed. One that was
+ *  forgotten has nodes only, and is in no map.  */
 struct hws_cancel_entry {
     hws_map_node_t node;   /* by `key` */
     uint8_t key[8];        /* the token */
@@ -87,6 +88,16 @@ void hws_cancels_fini (hws_cancels_t *self)
 uint64_t hws_cancels_reserve (hws_cancels_t *self)
 {
     return ++self->reserved;
+}
+
+void hws_cancels_forget (hws_cancels_t *self, uint64_t token)
+{
+    hws_cancel_entry_t *const entry = find (self, token);
+    if (entry) {
+        forget_cancel (entry);
+        hws_map_remove (&self->entries, &entry->node);
+        drop_unused (self, entry);
+    }
 }
 
 /*  ---- Nodes ---- */

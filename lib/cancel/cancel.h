@@ -57,7 +57,8 @@ typedef struct {
 /*  Returns 0 or HWS_ENO_MEMORY. The options are copied. The registry may not move.  */
 int hws_cancels_init (hws_cancels_t *self, const hws_cancels_options_t *options);
 
-/*  Forgets everything. Nodes and accounts that are left are as if released and ended.  */
+/*  Forgets everything. Nodes and accounts that are left are as if released and ended; only
+ *  those of a forgotten token are still to be released.  */
 void hws_cancels_fini (hws_cancels_t *self);
 
 /*  A token that this registry has not given out before: 1, 2, 3 …  */
@@ -72,6 +73,11 @@ int hws_cancels_register (hws_cancels_t *self, hws_ms_t now, uint64_t token,
 
 /*  Takes the node out, hit or not. Idempotent.  */
 void hws_cancels_release (hws_cancels_t *self, hws_cancel_node_t *node);
+
+/*  What the token names is over: the token is forgotten, with its cancel. Nodes that are
+ *  registered under it stay as they are, cancelled or not, and are still to be released.
+ *  Idempotent.  */
+void hws_cancels_forget (hws_cancels_t *self, uint64_t token);
 
 /*  Cancels the token: every node under it is hit, to be taken with hws_cancels_take_hit,
  *  and later ones find it cancelled. `reason` may be null and is copied, as far as a text

@@ -217,6 +217,29 @@ static void nodes_that_are_left_at_the_end_are_released (void **state)
     assert_int_equal (hws_cancels_init (self, &self->options), 0);
 }
 
+static void a_forgotten_token_begins_anew_and_its_nodes_stay_as_they_are (void **state)
+{
+    fixture_t *const fixture = *state;
+    hws_cancels_t *const self = &fixture->registry;
+    hws_cancel_node_t *const old = &fixture->node[0];
+    hws_cancel_node_t *const fresh = &fixture->node[1];
+    assert_int_equal (hws_cancels_register (self, 0, 7, old), 0);
+    assert_int_equal (hws_cancels_cancel (self, 0, 7, "old", NULL), 0);
+    assert_int_equal (take_hits (self), 1);
+
+    hws_cancels_forget (self, 7);
+    hws_cancels_forget (self, 7);
+    hws_cancels_forget (self, 8);
+
+    assert_int_equal (hws_cancels_count (self), 0);
+    assert_int_equal (hws_cancels_orphan_count (self), 0);
+    assert_int_equal (hws_cancels_register (self, 0, 7, fresh), 0);
+    assert_null (hws_cancel_node_reason (fresh));
+    assert_string_equal (hws_cancel_node_reason (old), "old");
+    hws_cancels_release (self, old);
+    hws_cancels_release (self, fresh);
+}
+
 /*  ---- What is remembered ---- */
 
 static void a_cancel_is_used_up_by_what_it_hits (void **state)
@@ -444,6 +467,7 @@ int main (void)
         BOTH_WAYS (a_release_is_harmless_a_second_time),
         BOTH_WAYS (a_reason_is_cut_where_a_text_ends),
         BOTH_WAYS (nodes_that_are_left_at_the_end_are_released),
+        BOTH_WAYS (a_forgotten_token_begins_anew_and_its_nodes_stay_as_they_are),
         BOTH_WAYS (a_second_cancel_is_remembered_anew),
         BOTH_WAYS (sweep_is_due_when_the_oldest_expires_but_an_interval_after_the_last),
         BOTH_WAYS (sweeps_are_an_interval_apart_whoever_asks_for_them),
