@@ -174,14 +174,14 @@ static void expect_names (const table_text_t *names, size_t count, const step_t 
     }
 }
 
-void machine_drive (const machine_t *self)
+size_t machine_differences (const machine_t *self, const char *path)
 {
     static table_t table;
     s_difference_count = 0;
     s_cell.heading = self->heading;
     s_cell.row = "";
     s_cell.column = "";
-    table_read (&table, DOCUMENT, self->heading);
+    table_read (&table, path, self->heading);
     s_cell.column = "all";
     expect_names (table.rows, table.row_count, self->events);
     s_cell.row = "all";
@@ -199,8 +199,14 @@ void machine_drive (const machine_t *self)
         }
     }
     s_cell.heading = NULL;
-    if (s_difference_count > 0) {
-        fail_msg ("table \"%s\": %zu differences", self->heading, s_difference_count);
+    return s_difference_count;
+}
+
+void machine_drive (const machine_t *self)
+{
+    const size_t count = machine_differences (self, DOCUMENT);
+    if (count > 0) {
+        fail_msg ("table \"%s\": %zu differences", self->heading, count);
     }
 }
 

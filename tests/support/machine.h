@@ -44,6 +44,9 @@ typedef struct {
  *  columns.  */
 void machine_drive (const machine_t *self);
 
+/*  The same with another document: returns the number of differences.  */
+size_t machine_differences (const machine_t *self, const char *path);
+
 /*  A teardown: names the cell that an assertion of the fixture has left.  */
 int machine_end (void **state);
 
