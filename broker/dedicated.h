@@ -4,7 +4,8 @@
  *  there: the first one waits while the shell binds the front (effect BIND, answered by
  *  hws_engine_bound), and the room is looked at again before it is told where to go. A front
  *  that then nobody was sent to is given up at once (UNBIND), else when its anchor ends.
- *  The number of a front never comes back (docs/protocol.md, "ATTACH").
+ *  The number of a front never comes back (docs/protocol.md, "ATTACH"; "State
+ *  tables": "Front of a dedicated anchor, at the broker").
  */
 #ifndef HWS_DEDICATED_H
 #define HWS_DEDICATED_H

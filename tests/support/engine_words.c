@@ -12,6 +12,8 @@ static void add_answer (words_t *said, const hws_control_t *message)
         words_add (said, "Err(%s)", hws_error_word (message->as.refusal.code));
     } else if (message->verb == HWS_VERB_ATTACH && message->as.attach_ok.has_ended) {
         words_add (said, "Ok ended");
+    } else if (message->verb == HWS_VERB_ATTACH && *message->as.attach_ok.endpoint) {
+        words_add (said, "Ok endpoint");
     } else {
         words_add (said, "Ok");
     }

@@ -268,6 +268,12 @@ static void end_it (void)
     changed ();
 }
 
+static void finalize_it (void)
+{
+    hws_tx_finalize (&s_sender.tx);
+    changed ();
+}
+
 static void cancel_it (void)
 {
     hws_session_cancel (session (), s_broker.now, &s_sender, "enough");
@@ -459,6 +465,7 @@ static void give_up (void)
 static const step_t sender_events[] = {
     {"program sends a record", send_record, NULL},
     {"program ends it", end_it, NULL},
+    {"program finalizes it", finalize_it, NULL},
     {"program cancels it", cancel_it, NULL},
     {"program cancels it, without a connection", cancel_unconnected, "cancelling"},
     {"program cancels it, then ATTACH is answered Ok", cancel_before_answer,

@@ -213,6 +213,23 @@ static void stay_unattached (void)
     world_advance (&s_world, UNATTACHED_MS);
 }
 
+/*  The new time runs from the OPEN that brings it, in full.  */
+static void change_unattached_timeout (void)
+{
+    ack_last_ending ();
+    ignore_all ();
+    world_advance (&s_world, UNATTACHED_MS / 2);
+    hws_control_t message = {
+        .verb = HWS_VERB_OPEN,
+        .as.open = {.open_id = 1,
+                    .name = "a",
+                    .unattached_timeout_ms = {.state = HWS_VALUE, .value = 2 * UNATTACHED_MS}}};
+    client_ask (s_receiver, &message);
+    world_advance (&s_world, 2 * UNATTACHED_MS - 1);
+    assert_non_null (anchor ());
+    world_advance (&s_world, 1);
+}
+
 static const step_t anchor_events[] = {
     {"OPEN again", ask_open_again, NULL},
     {"OPEN of its name by another client", open_by_another, NULL},
@@ -228,6 +245,8 @@ static const step_t anchor_events[] = {
     {"CANCEL by anybody else", cancel_by_stranger, NULL},
     {"ACK of the last ending", ack_last_ending, NULL},
     {"no seat for unattached_timeout_ms", stay_unattached, "closing"},
+    {"no seat, OPEN with another unattached_timeout_ms, that time", change_unattached_timeout,
+     "closing, gone"},
     {NULL, NULL, NULL},
 };
 
