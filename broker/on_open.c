@@ -4,6 +4,8 @@
 #include "broker/answer.h"
 #include "broker/engine_state.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 
 #define LENGTH_MS_MAX   (UINT64_C (1) << 40) /* about 35 years: sums never overflow */
@@ -152,6 +154,21 @@ static int make_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t
     return 0;
 }
 
+/*  The anchor has ended, and its receiver may have missed the last word on it: that is said
+ *  again, for the refusal cannot tell the cause.  */
+static void answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                          const hws_tombstone_t *ended)
+{
+    hws_control_t last_word = {.verb = HWS_VERB_ANCHOR_CLOSED};
+    hws_anchor_closed_t *const it = &last_word.as.anchor_closed;
+    it->handle = ended->handle;
+    hws_text_copy (it->code, sizeof it->code, hws_cause_word (ended->cause));
+    hws_text_copy (it->reason, sizeof it->reason, ended->reason);
+    hws_out_control (engine, peer, &last_word);
+    hws_engine_refuse (engine, peer, message, HWS_ECLOSED, "%s",
+                       ended->reason ? ended->reason : "the anchor is not there any more");
+}
+
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
 {
     const hws_open_t *const request = &message->as.open;
@@ -162,10 +179,13 @@ void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
         code = check_times (request, reason, sizeof reason);
     } else {
         const hws_tombstone_t *const ended = hws_tombstone_of_open (engine, peer, request->open_id);
-        if (ended || request->has_resume) {
-            hws_engine_refuse (engine, peer, message, HWS_ECLOSED, "%s",
-                               ended && ended->reason ? ended->reason
-                                                      : "the anchor is not there any more");
+        if (ended) {
+            answer_ended (engine, peer, message, ended);
+            return;
+        }
+        if (request->has_resume) {
+            hws_engine_refuse (engine, peer, message, HWS_ECLOSED,
+                               "the anchor is not there any more");
             return;
         }
         code = make_anchor (engine, peer, request, &anchor, reason, sizeof reason);

@@ -414,13 +414,22 @@ void hws_rx_cut (hws_rx_t *self)
     self->is_cut = true;
 }
 
+/*  How streams end that the anchor's end finds living: as the broker has ended them, if it
+ *  has.  */
+static uint8_t ending_of_closed (const hws_rx_t *self)
+{
+    const bool has_lost_broker =
+        self->closed_cause == HWS_CAUSE_LOST || self->closed_cause == HWS_CAUSE_TRANSPORT;
+    return has_lost_broker && !self->is_cancelled ? HWS_RUN_DROPPED : HWS_RUN_CANCELLED;
+}
+
 int hws_rx_queue_closed (hws_rx_t *self)
 {
     hws_rx_block_t *const block = hws_rx_block_new ((uint32_t) self->live.count + 1);
     if (!block) {
         return HWS_ENO_MEMORY;
     }
-    const hws_rx_entry_t end = {.type = self->is_cancelled ? HWS_RUN_CANCELLED : HWS_RUN_DROPPED,
+    const hws_rx_entry_t end = {.type = ending_of_closed (self),
                                 .is_broker_made = true,
                                 .cause = self->closed_cause,
                                 .body = hws_bytes_of_text (self->closed_reason)};

@@ -308,7 +308,7 @@ static void repeated_open_announces_every_sender_again_and_rewinds (void **state
     assert_int_equal (grant->acked_seq, 2);
 }
 
-static void open_of_an_anchor_that_ended_is_answered_closed_with_its_reason (void **state)
+static void open_of_an_anchor_that_ended_is_told_its_cause_and_reason (void **state)
 {
     (void) state;
     client_t *const receiver = client_connect (&s_world);
@@ -319,8 +319,14 @@ static void open_of_an_anchor_that_ended_is_answered_closed_with_its_reason (voi
 
     client_ask (receiver, &open);
 
+    const hws_anchor_closed_t *const closed =
+        &client_take (receiver, HWS_VERB_ANCHOR_CLOSED)->as.anchor_closed;
+    assert_true (hws_handle_equal (closed->handle, handle));
+    assert_string_equal (closed->code, "receiver_closed");
+    assert_string_equal (closed->reason, "enough");
     assert_string_equal (client_take_refusal (receiver, HWS_VERB_OPEN, HWS_ECLOSED)->reason,
                          "enough");
+    client_expect_silence (receiver);
 }
 
 static void anchors_are_limited (void **state)
@@ -596,7 +602,7 @@ int main (void)
         TEST (name_in_use_is_refused_until_its_anchor_is_closed),
         TEST (open_is_idempotent_by_client_and_open_id),
         TEST (repeated_open_announces_every_sender_again_and_rewinds),
-        TEST (open_of_an_anchor_that_ended_is_answered_closed_with_its_reason),
+        TEST (open_of_an_anchor_that_ended_is_told_its_cause_and_reason),
         TEST (anchors_are_limited),
         TEST (handle_never_comes_back_when_their_count_is_at_its_end),
         TEST (buffers_of_all_anchors_are_limited),

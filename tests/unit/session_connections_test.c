@@ -81,7 +81,7 @@ static void broker_away_too_long_ends_the_streams (void **state)
     remove_anchor (&receiver);
 }
 
-static void anchor_that_the_broker_forgot_is_lost (void **state)
+static void receiver_that_comes_back_too_late_learns_that_it_was_abandoned (void **state)
 {
     (void) state;
     receiver_t receiver;
@@ -97,11 +97,12 @@ static void anchor_that_the_broker_forgot_is_lost (void **state)
     s_network.clients[RECEIVER].is_refused = false;
     pass (&receiver, 6000);
 
-    assert_int_equal (receiver.last_ending, HWS_EVENT_DROPPED);
-    assert_string_equal (receiver.last_cause, "lost");
+    assert_int_equal (receiver.last_ending, HWS_EVENT_CANCELLED);
+    assert_string_equal (receiver.last_cause, "abandoned");
+    assert_string_equal (receiver.last_cause, sender.tx.cause);
     assert_int_equal (receiver.endings, 1);
     assert_int_equal (receiver.closed, 1);
-    assert_string_equal (receiver.closed_cause, "lost");
+    assert_string_equal (receiver.closed_cause, "abandoned");
     assert_int_equal (hws_engine_counts (s_network.engine).anchors, 0);
     hws_session_remove_sender (&sender);
     remove_anchor (&receiver);
@@ -356,7 +357,7 @@ int main (void)
         TEST (stream_goes_on_after_a_cut),
         TEST (other_epoch_is_another_broker),
         TEST (broker_away_too_long_ends_the_streams),
-        TEST (anchor_that_the_broker_forgot_is_lost),
+        TEST (receiver_that_comes_back_too_late_learns_that_it_was_abandoned),
         TEST (anchor_that_is_answered_by_another_is_lost),
         TEST (back_off_grows_to_five_seconds),
         TEST (broker_that_comes_late_is_found_soon),
