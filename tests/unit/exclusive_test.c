@@ -3,6 +3,18 @@
  */
 #include "tests/support/session_test.h"
 
+/*  Whoever asks for the anchor `a` asks for an exclusive one.  */
+static void open_exclusive (receiver_t *self)
+{
+    memset (self, 0, sizeof *self);
+    self->core.notify = receiver_notified;
+    self->core.options.kind = HWS_KIND_SPSC;
+    snprintf (self->core.options.name, sizeof self->core.options.name, "a");
+    hws_session_open (session (RECEIVER), s_network.now, &self->core);
+    hws_rx_reader_init (&self->reader, &self->core.rx);
+    settle (self);
+}
+
 static void finalize (hws_session_sender_t *self)
 {
     assert_int_equal (hws_tx_finalize (&self->tx), 0);
@@ -73,6 +85,84 @@ static void first_of_two_clean_endings_counts (void **state)
 
 /*  ---- Both ends ---- */
 
+static void finalize_closes_spsc (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender, late;
+    open_exclusive (&receiver);
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    assert_int_equal (send_record (&sender, 8), 0);
+
+    finalize (&sender);
+    settle (&receiver);
+
+    assert_int_equal (receiver.records, 1);
+    assert_int_equal (receiver.endings, 1);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_FINALIZED);
+    assert_string_equal (receiver.last_cause, "");
+    assert_int_equal (receiver.closed, 1);
+    assert_string_equal (receiver.closed_cause, "finalized");
+    assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+    assert_int_equal (sender.tx.result, 0);
+    attach (&late, OTHER, "a");
+    settle (&receiver);
+    assert_int_equal (late.tx.result, HWS_ENOT_FOUND);
+    hws_session_remove_sender (&late);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void second_sender_of_an_exclusive_anchor_is_refused (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t first, second;
+    open_exclusive (&receiver);
+    attach (&first, SENDER, "a");
+    settle (&receiver);
+
+    attach (&second, OTHER, "a");
+    settle (&receiver);
+
+    assert_int_equal (second.tx.state, HWS_TX_ENDED);
+    assert_int_equal (second.tx.result, HWS_EMAX_SENDERS);
+    assert_int_equal (first.tx.state, HWS_TX_OPEN);
+    assert_int_equal (receiver.attached, 1);
+    hws_session_remove_sender (&second);
+    detach (&first);
+    settle (&receiver);
+    hws_session_remove_sender (&first);
+    remove_anchor (&receiver);
+}
+
+static void next_sender_of_an_exclusive_anchor_gets_a_new_id (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t first, second;
+    open_exclusive (&receiver);
+    attach (&first, SENDER, "a");
+    settle (&receiver);
+    detach (&first);
+    settle (&receiver);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+    assert_int_equal (receiver.closed, 0);
+
+    attach (&second, OTHER, "a");
+    settle (&receiver);
+
+    assert_int_equal (second.tx.state, HWS_TX_OPEN);
+    assert_int_equal (second.tx.sender_id, 2);
+    finalize (&second);
+    settle (&receiver);
+    assert_string_equal (receiver.closed_cause, "finalized");
+    hws_session_remove_sender (&first);
+    hws_session_remove_sender (&second);
+    remove_anchor (&receiver);
+}
+
 static void finalized_on_mpsc_is_detached (void **state)
 {
     (void) state;
@@ -93,12 +183,97 @@ static void finalized_on_mpsc_is_detached (void **state)
     remove_anchor (&receiver);
 }
 
+/*  ---- What crosses it ---- */
+
+/*  A FINALIZED that has reached the receiver and was not read.  */
+static void finalize_unread (receiver_t *receiver, hws_session_sender_t *sender)
+{
+    open_exclusive (receiver);
+    attach (sender, SENDER, "a");
+    settle (receiver);
+    receiver->is_paused = true;
+    finalize (sender);
+    settle (receiver);
+    assert_int_equal (sender->tx.state, HWS_TX_ENDING);
+}
+
+static void finalized_is_said_again_on_a_new_connection (void **state)
+{
+    (void) state;
+    static const int ends[] = {SENDER, RECEIVER};
+    for (size_t i = 0; i < 2; i++) {
+        receiver_t receiver;
+        hws_session_sender_t sender;
+        finalize_unread (&receiver, &sender);
+
+        network_cut (&s_network, ends[i]);
+        receiver.is_paused = false;
+        pass (&receiver, 6000);
+
+        assert_int_equal (receiver.attached, 1);
+        assert_int_equal (receiver.endings, 1);
+        assert_int_equal (receiver.last_ending, HWS_EVENT_FINALIZED);
+        assert_string_equal (receiver.closed_cause, "finalized");
+        assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+        assert_int_equal (sender.tx.result, 0);
+        hws_session_remove_sender (&sender);
+        remove_anchor (&receiver);
+    }
+}
+
+static void close_of_the_receiver_replaces_an_unread_finalized (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    finalize_unread (&receiver, &sender);
+
+    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "enough");
+    hws_rx_reader_discard (&receiver.reader);
+    receiver.is_paused = false;
+    settle (&receiver);
+
+    assert_int_equal (receiver.last_ending, HWS_EVENT_CANCELLED);
+    assert_string_equal (receiver.last_cause, "receiver_closed");
+    assert_string_equal (receiver.closed_cause, "receiver_closed");
+    assert_int_equal (sender.tx.result, HWS_ECANCELLED);
+    assert_string_equal (sender.tx.cause, "receiver_closed");
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void cancel_of_the_sender_does_not_replace_its_finalized (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    finalize_unread (&receiver, &sender);
+
+    hws_session_cancel (session (SENDER), s_network.now, &sender, "too late");
+    settle (&receiver);
+    receiver.is_paused = false;
+    settle (&receiver);
+
+    assert_int_equal (receiver.last_ending, HWS_EVENT_FINALIZED);
+    assert_string_equal (receiver.closed_cause, "finalized");
+    assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+    assert_int_equal (sender.tx.result, 0);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (finalized_passes_a_full_window),
         cmocka_unit_test (first_of_two_clean_endings_counts),
+        TEST (finalize_closes_spsc),
+        TEST (second_sender_of_an_exclusive_anchor_is_refused),
+        TEST (next_sender_of_an_exclusive_anchor_gets_a_new_id),
         TEST (finalized_on_mpsc_is_detached),
+        TEST (finalized_is_said_again_on_a_new_connection),
+        TEST (close_of_the_receiver_replaces_an_unread_finalized),
+        TEST (cancel_of_the_sender_does_not_replace_its_finalized),
     };
     return cmocka_run_group_tests_name ("exclusive", tests, NULL, NULL);
 }
