@@ -196,6 +196,40 @@ const char *hws_receiver_handle (const hws_receiver_t *receiver)
     return receiver->handle;
 }
 
+int hws_receiver_set_unattached_timeout (hws_receiver_t *receiver, int64_t timeout_ms)
+{
+    hws_client_t *const client = receiver->client;
+    hws_optional_t number = {.state = HWS_ABSENT};
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    if (!take_number (timeout_ms, true, &number) || number.state == HWS_ABSENT) {
+        return HWS_EINVALID;
+    }
+    hws_session_receiver_t *const core = &receiver->core;
+    int rc = 0;
+    hws_client_lock (client);
+    if (core->rx.state != HWS_RX_OPEN) {
+        hws_client_unlock (client, false);
+        return HWS_ECLOSED;
+    }
+    const hws_time_limit_t deadline = hws_time_limit_after (client->session.options.connect_ms);
+    const uint64_t change =
+        hws_session_set_unattached (&client->session, hws_clock_ms (), core, number);
+    hws_client_unlock (client, true);
+    hws_client_lock (client);
+    while (!rc && core->rx.state == HWS_RX_OPEN && core->changes_answered < change) {
+        rc = wait_changed (receiver, &deadline);
+    }
+    if (core->changes_answered >= change) {
+        rc = core->change_result;
+    } else {
+        rc = rc ? HWS_EUNREACHABLE : HWS_ECLOSED;
+    }
+    hws_client_unlock (client, false);
+    return rc;
+}
+
 /*  ---- Receiving ---- */
 
 /*  A clock that costs a few nanoseconds and moves every few milliseconds.  */

@@ -121,9 +121,12 @@ struct hws_session_receiver {
     hws_ms_t asked_at;
     hws_ms_t again_at; /* after a gap it is opened again then at the earliest */
     uint64_t interval_ms;
-    bool is_cancelled;  /* CANCEL is to be said, or was */
-    bool is_close_owed; /* and is not answered */
-    int close_result;   /* of a close that ended here, without the broker's word; else 0 */
+    bool is_cancelled;         /* CANCEL is to be said, or was */
+    bool is_close_owed;        /* and is not answered */
+    int close_result;          /* of a close that ended here, without the broker's word; else 0 */
+    uint64_t changes_asked;    /* of options, after the first answer */
+    uint64_t changes_answered; /* so many of them, from the first on */
+    int change_result;         /* how the last was answered: 0 or HWS_E… */
     hws_reason_t cancel_reason;
     hws_request_t open;
     hws_request_t close;
@@ -250,6 +253,12 @@ void hws_session_leave (hws_session_t *self, hws_ms_t now);
 /*  Asks for the anchor; notify tells when rx is OPEN or CLOSED. The object may not move
  *  until hws_session_remove_receiver.  */
 void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  Changes how long the open anchor may be without a sender: OPEN is said again, now or on
+ *  the next connection. Returns the change's number in `changes_asked`; notify tells when it
+ *  is answered. A value that the broker refuses is forgotten.  */
+uint64_t hws_session_set_unattached (hws_session_t *self, hws_ms_t now,
+                                     hws_session_receiver_t *receiver, hws_optional_t timeout_ms);
 
 /*  Has the receiver's `flush` called at `at`.  */
 void hws_session_flush_at (hws_session_receiver_t *receiver, hws_ms_t at);

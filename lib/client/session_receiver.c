@@ -53,7 +53,8 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
     receiver->again_at = now;
     receiver->interval_ms = 0;
     receiver->is_cancelled = receiver->is_close_owed = false;
-    receiver->close_result = 0;
+    receiver->close_result = receiver->change_result = 0;
+    receiver->changes_asked = receiver->changes_answered = 0;
     receiver->link = receiver->batch_link = (hws_link_t){.next = NULL};
     hws_request_init (&receiver->open, HWS_ABOUT_OPEN, receiver);
     hws_request_init (&receiver->close, HWS_ABOUT_CLOSE, receiver);
@@ -82,6 +83,44 @@ void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiv
     }
 }
 
+/*  An OPEN that is not answered yet has the old value: its answer is forgotten, this one's
+ *  has another id.  */
+uint64_t hws_session_set_unattached (hws_session_t *self, hws_ms_t now,
+                                     hws_session_receiver_t *receiver, hws_optional_t timeout_ms)
+{
+    receiver->options.unattached_timeout_ms = timeout_ms;
+    receiver->changes_asked++;
+    if (self->state == HWS_SESSION_UP) {
+        hws_session_settle (self, &receiver->open);
+        ask_open (self, now, receiver);
+    }
+    return receiver->changes_asked;
+}
+
+static bool is_change_due (const hws_session_receiver_t *receiver)
+{
+    return receiver->changes_answered < receiver->changes_asked;
+}
+
+/*  A value that the broker does not take is not asked for again.  */
+static void change_answered (hws_session_receiver_t *receiver, int result)
+{
+    receiver->changes_answered = receiver->changes_asked;
+    receiver->change_result = result;
+    if (result) {
+        receiver->options.unattached_timeout_ms = (hws_optional_t){.state = HWS_ABSENT};
+    }
+}
+
+/*  Whether the value in force is the one that was asked for: not at a broker which cannot
+ *  change it.  */
+static bool is_changed (const hws_session_receiver_t *receiver, const hws_open_ok_t *answer)
+{
+    const hws_optional_t asked = receiver->options.unattached_timeout_ms;
+    const hws_optional_t told = answer->unattached_timeout_ms;
+    return (asked.state == HWS_VALUE) == (told.state == HWS_VALUE) && asked.value == told.value;
+}
+
 /*  Cancels an anchor that is no receiver's here.  */
 static void disown (hws_session_t *self, hws_handle_t handle)
 {
@@ -99,6 +138,11 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
     receiver->rx.has_gap = false;
     if (control->form != HWS_FORM_OK) {
         const hws_refusal_t *const refusal = &control->as.refusal;
+        if (refusal->code == HWS_EBAD_REQUEST && is_change_due (receiver)) {
+            change_answered (receiver, refusal->code);
+            receiver->notify (receiver);
+            return;
+        }
         if (receiver->rx.state == HWS_RX_OPENING) {
             receiver->rx.result = refusal->code;
         }
@@ -114,6 +158,9 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
         finish (receiver, receiver->is_cancelled ? HWS_CAUSE_RECEIVER_CLOSED : HWS_CAUSE_LOST,
                 "the broker has forgotten the anchor");
         return;
+    }
+    if (is_change_due (receiver)) {
+        change_answered (receiver, is_changed (receiver, answer) ? 0 : HWS_EBAD_REQUEST);
     }
     receiver->interval_ms = answer->heartbeat_interval_ms;
     hws_rx_opened (&receiver->rx, answer->handle, answer->record_bytes);
