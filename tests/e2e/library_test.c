@@ -376,6 +376,52 @@ static void cancel_wakes_a_waiting_receive (void **state)
     pair_close (&pair);
 }
 
+static void *wait_close (void *argument)
+{
+    waiting_t *const self = argument;
+    self->rc = hws_receiver_close (self->pair->receiver, "enough", LONG_MS);
+    return NULL;
+}
+
+static void *wait_cancel (void *argument)
+{
+    waiting_t *const self = argument;
+    self->rc = hws_sender_cancel (self->pair->sender, "stop", LONG_MS);
+    return NULL;
+}
+
+/*  Two threads close the receiver, a third cancels the sender: one ending, one closing,
+ *  and both ends name the same cause.  */
+static void cancel_is_idempotent (void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < process_scaled (20, 5); i++) {
+        pair_t pair;
+        pair_open (&pair, NULL);
+        hws_event_t event;
+        expect (pair.receiver, HWS_EVENT_ATTACHED, &event);
+        waiting_t calls[3];
+
+        start (&calls[0], &pair, wait_close);
+        start (&calls[1], &pair, wait_close);
+        start (&calls[2], &pair, wait_cancel);
+        for (int k = 0; k < 3; k++) {
+            pthread_join (calls[k].thread, NULL);
+            assert_int_equal (calls[k].rc, 0);
+        }
+
+        expect (pair.receiver, HWS_EVENT_CANCELLED, &event);
+        const char *cause;
+        assert_int_equal (hws_sender_reason (pair.sender, &cause, NULL), HWS_ECANCELLED);
+        assert_string_equal (event.cause, cause);
+        expect (pair.receiver, HWS_EVENT_CLOSED, &event);
+        assert_int_equal (hws_receiver_recv (pair.receiver, &event, 0), HWS_ECLOSED);
+        assert_int_equal (hws_receiver_close (pair.receiver, "again", LONG_MS), 0);
+        assert_int_equal (hws_sender_cancel (pair.sender, "again", LONG_MS), 0);
+        pair_close (&pair);
+    }
+}
+
 /*  Receives without waiting until the anchor is closed; `rc` is then HWS_ECLOSED.  */
 static void *recv_busily (void *argument)
 {
@@ -944,6 +990,7 @@ int main (void)
         BOTH (cancel_wakes_a_blocked_send),
         BOTH (cancel_anchor_reaches_every_sender),
         BOTH (cancel_wakes_a_waiting_receive),
+        TCP (cancel_is_idempotent),
         TCP (close_is_no_second_receive),
         TCP (second_receive_at_a_time_is_busy),
         BOTH (senders_own_cancel_tells_both_ends),

@@ -292,6 +292,23 @@ static void want_of_an_unknown_or_ended_stream_is_ignored (void **state)
     assert_int_equal (reserved (s_handle), 0);
 }
 
+/*  A limit is not lowered: what the sender was granted it may use.  */
+static void window_with_limits_lowers_nothing (void **state)
+{
+    (void) state;
+    stream_t stream = stream_attach (s_sender, 1, s_handle);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_WINDOW);
+    batch_add_window (&batch, (hws_window_t){.stream = 1, .limit_seq = 1, .limit_bytes = 100});
+
+    batch_send (&batch, s_sender);
+    fill (&stream, WORLD_WINDOW);
+
+    client_expect_silence (s_sender);
+    assert_int_equal (hws_engine_stats (s_world.engine)->credit_violations, 0);
+    assert_int_equal (reserved (s_handle), WORLD_WINDOW);
+}
+
 static void want_that_waits_goes_with_its_sender (void **state)
 {
     (void) state;
@@ -452,6 +469,7 @@ int main (void)
         TEST (wants_are_served_in_order_of_asking),
         TEST (want_of_more_than_half_the_buffer_is_a_fault),
         TEST (want_of_an_unknown_or_ended_stream_is_ignored),
+        TEST (window_with_limits_lowers_nothing),
         TEST (want_that_waits_goes_with_its_sender),
         TEST (endings_count_in_no_budget),
         TEST (exiting_sender_holds_what_is_not_acknowledged),

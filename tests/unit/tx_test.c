@@ -139,6 +139,20 @@ static void grants_are_absolute (void **state)
     hws_tx_fini (&tx);
 }
 
+static void return_lowers_nothing (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    attach (&tx, 2, WINDOW);
+
+    hws_tx_grant (&tx, &(hws_grant_t){.flags = HWS_GRANT_RETURN});
+
+    assert_int_equal (tx.limit_seq, 2);
+    assert_int_equal (tx.limit_bytes, WINDOW);
+    assert_int_equal (hws_tx_append (&tx, "x", 1), 0);
+    hws_tx_fini (&tx);
+}
+
 static void grant_beyond_what_was_sent_acknowledges_nothing (void **state)
 {
     (void) state;
@@ -618,6 +632,7 @@ int main (void)
         cmocka_unit_test (sender_stops_at_the_window),
         cmocka_unit_test (window_in_bytes_counts_the_record_headers),
         cmocka_unit_test (grants_are_absolute),
+        cmocka_unit_test (return_lowers_nothing),
         cmocka_unit_test (grant_beyond_what_was_sent_acknowledges_nothing),
         cmocka_unit_test (record_larger_than_the_window_is_asked_for_when_nothing_is_before_it),
         cmocka_unit_test (record_over_the_limit_is_too_large),
