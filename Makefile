@@ -3,7 +3,7 @@
 #   all        installs what is missing (deps), then builds the programs and libraries
 #   build      the same without deps
 #   demo       real files through a real broker, on this machine (examples/demo.sh)
-#   check      layers, unit tests and process tests; the last line is "N passed, N failed"
+#   check      layers, list of behaviours, unit and process tests; last line "N passed, N failed"
 #   unit e2e   one half of it each; ONLY=WORD runs the test programs whose name has it
 #   layers     shows that pure files are pure and that includes point downward
 #   asan tsan  check under AddressSanitizer and UBSan; under ThreadSanitizer
@@ -127,7 +127,7 @@ $(BUILD)/%.o: %.c
 
 check: deps
 	@$(MAKE) --no-print-directory build tests
-	@$(RUN_TESTS) $(call chosen,tools/layers.sh $(UNIT_TESTS) $(E2E_TESTS))
+	@$(RUN_TESTS) $(call chosen,tools/layers.sh tests/list.sh $(UNIT_TESTS) $(E2E_TESTS))
 unit: $(UNIT_TESTS)
 	@$(RUN_TESTS) $(call chosen,$^)
 e2e: build $(E2E_TESTS)
