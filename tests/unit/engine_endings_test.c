@@ -117,14 +117,20 @@ static void finalized_in_a_forwarded_message_is_detached_too (void **state)
 static void ending_passes_a_full_window (void **state)
 {
     (void) state;
+    s_receiver->is_full = true; /* and takes nothing of it */
     stream_send (&s_stream, WORLD_RECORDS / 2, WORLD_WINDOW / WORLD_RECORDS - 4);
     stream_send (&s_stream, WORLD_RECORDS / 2, WORLD_WINDOW / WORLD_RECORDS - 4);
-    client_forget (s_receiver);
 
     stream_end (&s_stream);
+    s_receiver->is_full = false;
+    world_advance (&s_world, 20);
 
+    expect_run (s_receiver, HWS_RUN_RECORDS, s_stream.routing, 0, WORLD_RECORDS / 2);
+    expect_run (s_receiver, HWS_RUN_RECORDS, s_stream.routing, WORLD_RECORDS / 2,
+                WORLD_RECORDS / 2);
     expect_run (s_receiver, HWS_RUN_DETACHED, s_stream.routing, WORLD_RECORDS, 1);
     client_expect_silence (s_receiver);
+    assert_int_equal (hws_engine_stats (s_world.engine)->credit_violations, 0);
 }
 
 static void send_error (stream_t *stream)

@@ -270,6 +270,38 @@ static void cancel_one_sender (void **state)
     remove_anchor (&receiver);
 }
 
+static void broker_made_ending_moves_no_position (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    receiver.is_paused = true;
+    for (int i = 0; i < 48; i++) {
+        send_record (&sender, 64);
+    }
+    network_settle (&s_network);
+    for (int i = 0; i < 40; i++) {
+        assert_true (read_event (&receiver));
+    }
+    hws_rx_reader_publish (&receiver.reader);
+    network_settle (&s_network);
+
+    hws_rx_cancel_sender (&receiver.core.rx, sender.tx.sender_id, "enough");
+    send_record (&sender, 64); /* too late */
+    receiver.is_paused = false;
+    settle (&receiver);
+
+    assert_int_equal (sender.tx.result, HWS_ECANCELLED);
+    assert_int_equal (sender.tx.acked_records, 40 - 1); /* what is read is not yet consumed */
+    assert_int_equal (receiver.endings, 1);
+    assert_int_equal (receiver.records, 48);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void cancel_anchor_reaches_every_sender (void **state)
 {
     (void) state;
@@ -515,6 +547,7 @@ int main (void)
         TEST (fast_sender_does_not_starve_others),
         TEST (sender_waits_for_a_receiver_that_does_not_read),
         TEST (cancel_one_sender),
+        TEST (broker_made_ending_moves_no_position),
         TEST (cancel_anchor_reaches_every_sender),
         TEST (senders_own_cancel_is_interrupted),
         TEST (run_ahead_opens_the_anchor_again),
