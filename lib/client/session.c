@@ -43,18 +43,23 @@ static uint64_t least_interval (uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
+/*  What has ended asks for no heartbeats, though its owner may keep it for long.  */
 static void find_interval (hws_session_t *self)
 {
     uint64_t least = 0;
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         const hws_session_sender_t *const sender =
             hws_container_of (link, hws_session_sender_t, link);
-        least = least_interval (least, sender->interval_ms);
+        if (sender->tx.state != HWS_TX_ENDED) {
+            least = least_interval (least, sender->interval_ms);
+        }
     }
     for (hws_link_t *link = self->receivers.head; link; link = link->next) {
         const hws_session_receiver_t *const receiver =
             hws_container_of (link, hws_session_receiver_t, link);
-        least = least_interval (least, receiver->interval_ms);
+        if (receiver->rx.state != HWS_RX_CLOSED) {
+            least = least_interval (least, receiver->interval_ms);
+        }
     }
     self->interval_ms = least;
 }
