@@ -50,9 +50,11 @@ static void take_settings (const hws_engine_t *engine, hws_anchor_t *self,
 hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws_open_t *request)
 {
     hws_anchor_t *const self = calloc (1, sizeof *self);
-    if (self == NULL) {
+    if (self == NULL || hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+        free (self);
         return NULL;
     }
+    self->target.kind = HWS_TARGET_ANCHOR;
     take_settings (engine, self, request);
     engine->anchor_count++;
     self->handle = hws_handle_make (engine->options.broker_id, request->kind, engine->options.epoch,
@@ -89,6 +91,7 @@ void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self)
 
     hws_dedicated_end (engine, self);
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
+    hws_cancels_release (&engine->cancels, &self->target.node);
     hws_map_remove (&engine->anchors_by_handle, &self->by_handle);
     hws_map_remove (&engine->anchors_by_name, &self->by_name);
     hws_list_remove (&self->in_owner);

@@ -11,6 +11,7 @@
 #include "broker/deadline.h"
 #include "broker/dedicated.h"
 #include "broker/engine.h"
+#include "broker/target.h"
 #include "proto/batch.h"
 
 typedef struct hws_peer hws_peer_t;
@@ -34,6 +35,7 @@ struct hws_anchor {
     hws_ms_t away_at;         /* since when the receiver is away */
     hws_ms_t empty_at;        /* since when there is no seat */
     hws_deadline_t deadline;
+    hws_target_t target; /* of its cancel token */
 
     uint64_t heartbeat_interval_ms;
     uint64_t reconnect_grace_ms;

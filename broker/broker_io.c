@@ -254,11 +254,11 @@ static void log_statistics (const hws_broker_t *self)
     hws_log (
         &self->log, HWS_LOG_INFO,
         "event=counts connections=%zu peers=%zu anchors=%zu dedicated=%zu seats=%zu waiting=%zu"
-        " tombstones=%zu turns=%" PRIu64 " refused_connections=%" PRIu64
+        " tombstones=%zu cancel_orphans=%zu turns=%" PRIu64 " refused_connections=%" PRIu64
         " silent_connections=%" PRIu64,
         hws_front_connections (self->front), now.peers, now.anchors, now.dedicated, now.seats,
-        now.waiting, now.tombstones, self->turns, hws_front_refused_connections (self->front),
-        hws_front_silent_connections (self->front));
+        now.waiting, now.tombstones, now.cancel_orphans, self->turns,
+        hws_front_refused_connections (self->front), hws_front_silent_connections (self->front));
     hws_log (&self->log, HWS_LOG_INFO,
              "event=statistics messages_in=%" PRIu64 " bytes_in=%" PRIu64 " runs_in=%" PRIu64
              " records_in=%" PRIu64 " batches_forwarded=%" PRIu64 " batches_copied=%" PRIu64
@@ -267,13 +267,14 @@ static void log_statistics (const hws_broker_t *self)
              sum->messages_in, sum->bytes_in, sum->runs_in, sum->records_in, sum->batches_forwarded,
              sum->batches_copied, sum->opened, sum->closed, sum->attached, sum->detached,
              sum->finalized, sum->dropped, sum->cancelled);
-    hws_log (
-        &self->log, HWS_LOG_INFO,
-        "event=faults refused=%" PRIu64 " protocol_errors=%" PRIu64 " credit_violations=%" PRIu64
-        " gaps=%" PRIu64 " unknown_stream=%" PRIu64 " missed_controls=%" PRIu64 " binds=%" PRIu64
-        " bind_failures=%" PRIu64 " late_turns=%" PRIu64 " log_lines_lost=%" PRIu64,
-        sum->refused, sum->protocol_errors, sum->credit_violations, sum->gaps, sum->unknown_stream,
-        sum->missed_controls, sum->binds, sum->bind_failures, sum->late_turns, sum->log_lines_lost);
+    hws_log (&self->log, HWS_LOG_INFO,
+             "event=faults refused=%" PRIu64 " refused_cancels=%" PRIu64 " protocol_errors=%" PRIu64
+             " credit_violations=%" PRIu64 " gaps=%" PRIu64 " unknown_stream=%" PRIu64
+             " missed_controls=%" PRIu64 " binds=%" PRIu64 " bind_failures=%" PRIu64
+             " late_turns=%" PRIu64 " log_lines_lost=%" PRIu64,
+             sum->refused, sum->refused_cancels, sum->protocol_errors, sum->credit_violations,
+             sum->gaps, sum->unknown_stream, sum->missed_controls, sum->binds, sum->bind_failures,
+             sum->late_turns, sum->log_lines_lost);
 }
 
 /*  SIGUSR1 is for a log file that was moved away; the log is stderr, so there is

@@ -11,12 +11,13 @@
 #include "base/heap.h"
 
 typedef enum {
-    HWS_DEADLINE_PEER,      /* a client's silence */
-    HWS_DEADLINE_FULL,      /* a connection that took no more: try again */
-    HWS_DEADLINE_ANCHOR,    /* unattached timeout, receiver's silence, orphan TTL */
-    HWS_DEADLINE_SEAT,      /* heartbeat, grace */
-    HWS_DEADLINE_WAITING,   /* an attach that waits for its anchor */
-    HWS_DEADLINE_TOMBSTONES /* the oldest tombstone */
+    HWS_DEADLINE_PEER,       /* a client's silence */
+    HWS_DEADLINE_FULL,       /* a connection that took no more: try again */
+    HWS_DEADLINE_ANCHOR,     /* unattached timeout, receiver's silence, orphan TTL */
+    HWS_DEADLINE_SEAT,       /* heartbeat, grace */
+    HWS_DEADLINE_WAITING,    /* an attach that waits for its anchor */
+    HWS_DEADLINE_TOMBSTONES, /* the oldest tombstone */
+    HWS_DEADLINE_CANCELS     /* the oldest cancel of a token */
 } hws_deadline_kind_t;
 
 typedef struct {

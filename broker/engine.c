@@ -28,8 +28,11 @@ int hws_engine_new (hws_engine_t **self_p, const hws_engine_options_t *options)
     self->pulse_at = HWS_NEVER;
     self->shortest_interval_ms = options->anchors.heartbeat_interval_ms;
     self->tombstone_deadline.kind = HWS_DEADLINE_TOMBSTONES;
+    self->cancel_deadline.kind = HWS_DEADLINE_CANCELS;
     self->scratch = malloc (HWS_CONTROL_SIZE_MAX);
-    bool is_good = self->scratch != NULL;
+    const hws_cancels_options_t cancels = {.is_lasting = true,
+                                           .hash_key = {{options->secret[1], options->secret[0]}}};
+    bool is_good = hws_cancels_init (&self->cancels, &cancels) == 0 && self->scratch != NULL;
     for (size_t i = 0; map_at (self, i); i++) {
         const hws_hash_key_t key = {{options->secret[0], options->secret[1] + i}};
         is_good = hws_map_init (map_at (self, i), key) == 0 && is_good;
@@ -38,6 +41,7 @@ int hws_engine_new (hws_engine_t **self_p, const hws_engine_options_t *options)
         hws_engine_destroy (&self);
         return HWS_ENO_MEMORY;
     }
+    hws_tokens_configure (self);
     *self_p = self;
     return 0;
 }
@@ -67,6 +71,7 @@ void hws_engine_destroy (hws_engine_t **self_p)
         hws_peer_free (self, hws_container_of (node, hws_peer_t, by_client_id));
     }
     hws_tombstone_clear (self);
+    hws_cancels_fini (&self->cancels);
     drop_loose (self);
     for (size_t i = 0; map_at (self, i); i++) {
         hws_map_fini (map_at (self, i));
@@ -90,6 +95,7 @@ void hws_engine_configure (hws_engine_t *self, const hws_anchor_defaults_t *anch
 {
     self->options.anchors = *anchors;
     self->options.limits = *limits;
+    hws_tokens_configure (self);
     hws_engine_measure (self);
 }
 
@@ -167,6 +173,9 @@ static void expire_one (hws_engine_t *self, hws_deadline_t *deadline)
     case HWS_DEADLINE_TOMBSTONES:
         hws_tombstone_expire (self);
         return;
+    case HWS_DEADLINE_CANCELS:
+        hws_tokens_expire (self);
+        return;
     }
 }
 
@@ -205,6 +214,12 @@ static void handle_request (hws_engine_t *self, hws_peer_t *peer, const hws_cont
     case HWS_VERB_CANCEL:
         hws_on_cancel (self, peer, message);
         return;
+    case HWS_VERB_CANCEL_TOKEN:
+        hws_on_cancel_token (self, peer, message);
+        return;
+    case HWS_VERB_RESERVE_TOKEN:
+        hws_on_reserve_token (self, peer, message);
+        return;
     case HWS_VERB_PING:
         hws_on_ping (self, peer, message);
         return;
@@ -214,8 +229,6 @@ static void handle_request (hws_engine_t *self, hws_peer_t *peer, const hws_cont
         hws_on_bye (self, peer, message);
         return;
     case HWS_VERB_HELLO:
-    case HWS_VERB_CANCEL_TOKEN:
-    case HWS_VERB_RESERVE_TOKEN:
     case HWS_VERB_STREAM_CANCEL:
     case HWS_VERB_ANCHOR_CLOSED:
     case HWS_VERB_RESYNC:
@@ -446,5 +459,6 @@ hws_engine_counts_t hws_engine_counts (const hws_engine_t *self)
                                  .dedicated = self->dedicated.count,
                                  .seats = self->seats_by_routing.count,
                                  .waiting = self->waiting.count,
-                                 .tombstones = self->tombstones.count};
+                                 .tombstones = self->tombstones.count,
+                                 .cancel_orphans = hws_cancels_orphan_count (&self->cancels)};
 }

@@ -61,7 +61,11 @@ typedef struct {
     uint64_t tombstones;
     uint64_t record_bytes;
     uint64_t batch_bytes;
-    hws_optional_t buffer_bytes; /* of all anchors together; null: unlimited */
+    hws_optional_t buffer_bytes;      /* of all anchors together; null: unlimited */
+    uint64_t cancel_orphans;          /* cancels of tokens that are remembered */
+    uint64_t cancel_orphans_per_peer; /* of one client */
+    uint64_t cancel_orphan_ttl_ms;    /* for how long */
+    uint64_t cancel_sweep_ms;         /* between two searches for those that are over */
 } hws_limits_t;
 
 typedef struct {
@@ -115,7 +119,8 @@ typedef struct {
     uint64_t batches_copied;
     uint64_t opened, closed;
     uint64_t attached, detached, finalized, dropped, cancelled;
-    uint64_t refused; /* requests answered Err */
+    uint64_t refused;         /* requests answered Err */
+    uint64_t refused_cancels; /* of these, cancels of tokens that are not remembered */
     uint64_t protocol_errors;
     uint64_t credit_violations;
     uint64_t gaps;
@@ -190,6 +195,7 @@ const hws_engine_stats_t *hws_engine_stats (const hws_engine_t *self);
 /*  How many there are now.  */
 typedef struct {
     size_t peers, anchors, dedicated, seats, waiting, tombstones;
+    size_t cancel_orphans; /* cancels of tokens that are remembered */
 } hws_engine_counts_t;
 hws_engine_counts_t hws_engine_counts (const hws_engine_t *self);
 

@@ -38,10 +38,13 @@ struct hws_engine {
     hws_list_t loose;      /* of hws_outgoing_t: effects that belong to no client */
     hws_heap_t deadlines;
     hws_deadline_t tombstone_deadline;
+    hws_cancels_t cancels; /* tokens, of hws_target_t */
+    hws_deadline_t cancel_deadline;
 
     uint32_t anchor_count; /* handles given in this epoch */
     uint32_t front_count;  /* numbers of dedicated fronts given; 0 is the shared one */
     uint64_t seat_count;   /* routing session ids given; they run on into the next epoch's */
+    uint64_t token_count;  /* tokens reserved */
     uint64_t buffer_bytes; /* budgets of all anchors */
     uint64_t shortest_interval_ms;
     hws_ms_t limit_log_at; /* earliest next line about limits.peers */
@@ -69,6 +72,8 @@ int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *
 
 void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
+void hws_on_cancel_token (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
+void hws_on_reserve_token (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_bye (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_ping (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 
@@ -78,6 +83,19 @@ void hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message
                   hws_batch_t *batch);
 void hws_on_ack (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 void hws_on_window (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
+
+/*  Registers what a request with a cancel token made; 0 is no token. Its owner releases the
+ *  node. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_token_register (hws_engine_t *engine, hws_target_t *target, uint64_t token);
+
+/*  Whether a request with the token may make something: 0, or HWS_ECANCELLED and the reason
+ *  that was given.  */
+int hws_token_check (const hws_engine_t *engine, uint64_t token, hws_reason_t reason);
+
+/*  The options changed; the deadline has come; its time is to be found again.  */
+void hws_tokens_configure (hws_engine_t *engine);
+void hws_tokens_expire (hws_engine_t *engine);
+void hws_tokens_arm (hws_engine_t *engine);
 
 /*  128 bits that only this broker can make, over a role and two numbers.  */
 hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,

@@ -152,9 +152,8 @@ int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *
         describe_unknown (answer);
         return 0;
     }
-    if (request->cancel_token != 0) {
-        snprintf (reason, sizeof (hws_reason_t), "this broker offers no cancel tokens");
-        return HWS_EBAD_REQUEST;
+    if (hws_token_check (engine, request->cancel_token, reason) != 0) {
+        return HWS_ECANCELLED;
     }
     if (*request->label && !hws_name_is_valid (hws_bytes_of_text (request->label))) {
         snprintf (reason, sizeof (hws_reason_t),

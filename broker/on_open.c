@@ -46,10 +46,6 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
 {
     const uint64_t least_ms = engine->options.limits.heartbeat_min_ms;
     const uint64_t least_buffer = 4 * engine->options.anchors.window_bytes_min;
-    if (request->cancel_token != 0) {
-        snprintf (reason, size, "this broker offers no cancel tokens");
-        return HWS_EBAD_REQUEST;
-    }
     if (*request->name && !hws_name_is_valid (hws_bytes_of_text (request->name))) {
         snprintf (reason, size, "name: 1 to 255 bytes of printable UTF-8, and not a handle");
         return HWS_EBAD_REQUEST;
@@ -137,9 +133,13 @@ static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control
 
 /*  Makes the anchor of a first OPEN. Returns 0, or a code and the sentence.  */
 static int make_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t *request,
-                        hws_anchor_t **anchor, char *reason, size_t size)
+                        hws_anchor_t **anchor, hws_reason_t reason)
 {
+    const size_t size = sizeof (hws_reason_t);
     int code = check_values (engine, request, reason, size);
+    if (code == 0) {
+        code = hws_token_check (engine, request->cancel_token, reason);
+    }
     if (code == 0) {
         code = check_room (engine, peer, request, reason, size);
     }
@@ -173,7 +173,7 @@ void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
 {
     const hws_open_t *const request = &message->as.open;
     hws_anchor_t *anchor = opened_before (peer, request->open_id);
-    char reason[512] = "";
+    hws_reason_t reason = "";
     int code = 0;
     if (anchor) {
         code = check_times (request, reason, sizeof reason);
@@ -188,7 +188,7 @@ void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
                                "the anchor is not there any more");
             return;
         }
-        code = make_anchor (engine, peer, request, &anchor, reason, sizeof reason);
+        code = make_anchor (engine, peer, request, &anchor, reason);
     }
     if (code != 0) {
         hws_engine_refuse (engine, peer, message, code, "%s", reason);

@@ -43,6 +43,7 @@ hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
     self->unknown_at = engine->now - HWS_UNKNOWN_STREAM_MS;
     self->silence.kind = HWS_DEADLINE_PEER;
     hws_out_init (&self->out);
+    hws_cancel_account_init (&self->cancels, engine->options.limits.cancel_orphans_per_peer);
     hws_text_copy (self->network_address, sizeof self->network_address, network_address);
     hws_map_insert (&engine->peers_by_client, &self->by_client_id,
                     hws_bytes (self->client_id.bytes, HWS_ID_SIZE));
@@ -60,6 +61,7 @@ void hws_peer_free (hws_engine_t *engine, hws_peer_t *self)
         hws_waiting_free (engine, hws_container_of (link, hws_waiting_t, in_peer));
     }
     hws_out_clear (engine, &self->out);
+    hws_cancel_account_fini (&self->cancels);
     hws_heap_clear (&engine->deadlines, &self->silence.timer);
     hws_map_remove (&engine->peers_by_client, &self->by_client_id);
     hws_map_remove (&engine->peers_by_address, &self->by_address);

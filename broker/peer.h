@@ -10,6 +10,7 @@
 #define HWS_PEER_H
 
 #include "broker/out.h"
+#include "cancel/cancel.h"
 
 #define HWS_UNKNOWN_STREAM_MS 1000 /* a client is told of unknown streams at most so often */
 
@@ -29,9 +30,10 @@ struct hws_peer {
     hws_list_t waiting;    /* of hws_waiting_t, through in_peer */
     hws_seat_t *last_seat; /* of the last run: most batches hold runs of one stream */
     hws_out_t out;
-    bool owes_resync;           /* its receiver was taken for away: tell it when it speaks */
-    hws_ms_t unknown_at;        /* when it was last told of an unknown stream */
-    hws_name_t network_address; /* for people */
+    hws_cancel_account_t cancels; /* of tokens, that are remembered */
+    bool owes_resync;             /* its receiver was taken for away: tell it when it speaks */
+    hws_ms_t unknown_at;          /* when it was last told of an unknown stream */
+    hws_name_t network_address;   /* for people */
 };
 
 /*  Makes a peer for a client that said HELLO. Returns null without memory.  */

@@ -112,9 +112,11 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
                           const hws_attach_t *request)
 {
     hws_seat_t *const self = calloc (1, sizeof *self);
-    if (self == NULL) {
+    if (self == NULL || hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+        free (self);
         return NULL;
     }
+    self->target.kind = HWS_TARGET_SEAT;
     self->anchor = anchor;
     self->peer = peer;
     self->sender_key.handle_lo = anchor->handle.lo;
@@ -132,6 +134,7 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     self->rewound_at = engine->now - REWIND_AGAIN_MS;
     self->window_bytes = hws_anchor_next_window (anchor);
     if (anchor->is_receiver_present && hws_seat_announce (engine, self) != 0) {
+        hws_cancels_release (&engine->cancels, &self->target.node);
         free (self);
         return NULL;
     }
@@ -158,6 +161,7 @@ void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
         self->peer->last_seat = NULL;
     }
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
+    hws_cancels_release (&engine->cancels, &self->target.node);
     hws_list_remove (&self->in_anchor);
     hws_list_remove (&self->in_peer);
     hws_list_remove (&self->in_grants);
@@ -251,9 +255,11 @@ static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, 
     *of_engine[type - HWS_RUN_DETACHED] += by;
 }
 
-/*  The seat is no longer live: its floor and window are free for others.  */
-static void leave_room (hws_seat_t *self)
+/*  The seat is no longer live: its floor and window are free for others, and its token is
+ *  not its any more.  */
+static void leave_room (hws_engine_t *engine, hws_seat_t *self)
 {
+    hws_cancels_release (&engine->cancels, &self->target.node);
     if (self->state != HWS_SEAT_EXITING) {
         self->anchor->live_count--;
         self->anchor->extra_bytes -= self->window_bytes - self->anchor->window_bytes_min;
@@ -316,7 +322,7 @@ void hws_seat_end (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint16_
     free (self->reason);
     self->reason = reason && *reason ? strndup (reason, HWS_TEXT_SIZE_MAX) : NULL;
     count_ending (engine, self, type, 1);
-    leave_room (self);
+    leave_room (engine, self);
     hws_list_remove (&self->in_grants);
     arm (engine, self);
     forward_ending (engine, self);
@@ -332,7 +338,7 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     self->ending = self->own_ending = type;
     self->end_seq = seq;
     count_ending (engine, self, type, 1);
-    leave_room (self);
+    leave_room (engine, self);
     log_ending (engine, self);
     if (type == HWS_RUN_FINALIZED) {
         hws_anchor_finalize (self->anchor);

@@ -48,6 +48,7 @@ struct hws_seat {
 
     hws_seat_state_t state;
     hws_deadline_t deadline;
+    hws_target_t target;  /* of its cancel token, while it has no ending */
     hws_ms_t away_at;     /* since when, in AWAY or while the peer is away */
     hws_ms_t attached_at; /* no older silence counts */
     hws_ms_t rewound_at;  /* when the last REWIND was said */

@@ -9,6 +9,7 @@
 void hws_waiting_free (hws_engine_t *engine, hws_waiting_t *self)
 {
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
+    hws_cancels_release (&engine->cancels, &self->target.node);
     hws_list_remove (&self->in_engine);
     hws_list_remove (&self->in_peer);
     free (self);
@@ -47,9 +48,15 @@ int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t
         self->peer = peer;
         self->until_at = hws_time_after (engine->now, (hws_ms_t) wait_ms);
         self->deadline.kind = HWS_DEADLINE_WAITING;
+        self->target.kind = HWS_TARGET_WAITING;
         hws_list_append (&engine->waiting, &self->in_engine);
         hws_list_append (&peer->waiting, &self->in_peer);
         hws_heap_set (&engine->deadlines, &self->deadline.timer, self->until_at);
+    }
+    hws_cancels_release (&engine->cancels, &self->target.node);
+    if (hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+        hws_waiting_free (engine, self);
+        return HWS_ENO_MEMORY;
     }
     self->code = code;
     self->has_id = message->has_id;
@@ -125,6 +132,11 @@ void hws_waiting_fail (hws_engine_t *engine, const hws_anchor_t *anchor, int cod
             answer (engine, self, code, NULL, reason);
         }
     }
+}
+
+void hws_waiting_refuse (hws_engine_t *engine, hws_waiting_t *self, int code, const char *reason)
+{
+    answer (engine, self, code, NULL, reason);
 }
 
 void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self)

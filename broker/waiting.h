@@ -15,8 +15,9 @@ typedef struct {
     hws_link_t in_peer;
     hws_peer_t *peer;
     hws_deadline_t deadline;
-    hws_ms_t until_at; /* when it is refused */
-    int code;          /* what it is refused with, then; HWS_EWOULD_BLOCK: waits for a bind */
+    hws_target_t target; /* of its cancel token */
+    hws_ms_t until_at;   /* when it is refused */
+    int code;            /* what it is refused with, then; HWS_EWOULD_BLOCK: waits for a bind */
     bool has_id;
     uint64_t id; /* of the request */
     hws_attach_t request;
@@ -38,6 +39,9 @@ void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor);
 /*  The anchor's front cannot be bound: the attaches that wait for it are refused.  */
 void hws_waiting_fail (hws_engine_t *engine, const hws_anchor_t *anchor, int code,
                        const char *reason);
+
+/*  It waits no longer: refused with the code and the sentence.  */
+void hws_waiting_refuse (hws_engine_t *engine, hws_waiting_t *self, int code, const char *reason);
 
 /*  The time is over: refused, unless it waits for a bind, which ends by itself.  */
 void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self);

@@ -22,6 +22,7 @@ static void check_seat (const hws_engine_t *engine, const hws_anchor_t *anchor,
     /* Whoever can die has a deadline: nobody is kept for ever. */
     const bool is_judged = !seat->is_dead && !seat->is_ending_ours;
     assert_true (seat->deadline.timer.is_armed == is_judged);
+    assert_true (seat->target.node.entry == NULL || seat->state != HWS_SEAT_EXITING);
     assert_true (seat->peer->state == HWS_PEER_CONNECTED || seat->state != HWS_SEAT_ATTACHED);
 }
 
@@ -124,5 +125,8 @@ void engine_check (const hws_engine_t *engine, size_t payloads)
     assert_true (engine->tombstones.count <= engine->options.limits.tombstones);
     assert_true (engine->waiting.count <= engine->options.limits.waiting_attaches);
     assert_true (engine->peers_by_client.count <= engine->options.limits.peers);
+    assert_true (engine->cancels.orphans.count <= engine->options.limits.cancel_orphans);
+    assert_true (engine->cancels.orphans.count == 0 || engine->cancel_deadline.timer.is_armed);
+    assert_int_equal (engine->cancels.hit.count, 0);
     assert_true (engine->tombstones.count == 0 || engine->tombstone_deadline.timer.is_armed);
 }

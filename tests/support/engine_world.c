@@ -43,7 +43,11 @@ hws_engine_options_t world_options (void)
                    .tombstones = 64,
                    .record_bytes = 100000,
                    .batch_bytes = 16384,
-                   .buffer_bytes = {.state = HWS_NULL}},
+                   .buffer_bytes = {.state = HWS_NULL},
+                   .cancel_orphans = 6,
+                   .cancel_orphans_per_peer = 4,
+                   .cancel_orphan_ttl_ms = WORLD_CANCEL_MS,
+                   .cancel_sweep_ms = 1000},
     };
 }
 

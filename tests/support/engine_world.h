@@ -16,6 +16,7 @@
 #define WORLD_INTERVAL_MS 1000 /* heartbeat interval by default */
 #define WORLD_GRACE_MS    5000
 #define WORLD_ORPHAN_MS   8000
+#define WORLD_CANCEL_MS   20000 /* how long a cancelled token is remembered */
 #define WORLD_WINDOW      16384 /* bytes of the first senders' windows */
 #define WORLD_RECORDS     64    /* the same in records */
 

@@ -7,6 +7,7 @@
 
 #define INTERVAL      WORLD_INTERVAL_MS
 #define UNATTACHED_MS 1500
+#define TOKEN         77
 
 enum { SESSION = 1, NEW_SESSION = 9 };
 
@@ -24,7 +25,7 @@ static client_t *connect_beating (void)
 }
 
 static const hws_open_t s_options = {
-    .unattached_timeout_ms = {.state = HWS_VALUE, .value = UNATTACHED_MS}};
+    .unattached_timeout_ms = {.state = HWS_VALUE, .value = UNATTACHED_MS}, .cancel_token = TOKEN};
 
 static void open_again (void)
 {
@@ -186,6 +187,12 @@ static void cancel_by_stranger (void)
     anchor_cancel (s_stranger, s_handle, 0, "");
 }
 
+static void cancel_token (void)
+{
+    hws_control_t message = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = TOKEN};
+    client_ask (s_stranger, &message);
+}
+
 /*  Brings the only seat to where its ending is not acknowledged.  */
 static void end_seat (void)
 {
@@ -243,6 +250,7 @@ static const step_t anchor_events[] = {
     {"BYE of the receiver", bye_of_receiver, NULL},
     {"CANCEL by a client with a sender attached", cancel_by_sender, NULL},
     {"CANCEL by anybody else", cancel_by_stranger, NULL},
+    {"CANCEL_TOKEN of its token", cancel_token, NULL},
     {"ACK of the last ending", ack_last_ending, NULL},
     {"no seat for unattached_timeout_ms", stay_unattached, "closing"},
     {"no seat, OPEN with another unattached_timeout_ms, that time", change_unattached_timeout,

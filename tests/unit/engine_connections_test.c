@@ -234,8 +234,7 @@ static void open_refuses_what_it_does_not_take (void **state)
 {
     (void) state;
     client_t *const receiver = client_connect (&s_world);
-    const hws_open_t bad[] = {{.cancel_token = 1},
-                              {.name = "\x01"},
+    const hws_open_t bad[] = {{.name = "\x01"},
                               {.heartbeat_interval_ms = {HWS_VALUE, 99}},
                               {.max_senders = {HWS_VALUE, 0}},
                               {.buffer_bytes = {HWS_VALUE, 4095}},
@@ -428,8 +427,6 @@ static void verbs_of_the_broker_are_refused_from_a_client (void **state)
         {"RESYNC", "{\"id\":\"3\",\"epoch\":\"1\"}"},
         {"GOAWAY", "{\"id\":\"3\",\"reason\":\"\"}"},
         {"ERROR", "{\"id\":\"3\",\"Err\":{\"code\":\"busy\",\"reason\":\"\"}}"},
-        {"CANCEL_TOKEN", "{\"id\":\"3\",\"token\":\"1\"}"},
-        {"RESERVE_TOKEN", "{\"id\":\"3\"}"},
         {"OPEN", "{\"id\":\"3\",\"Err\":{\"code\":\"busy\",\"reason\":\"\"}}"}};
 
     for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {

@@ -156,6 +156,8 @@ void __wrap_hws_engine_bound (hws_engine_t *self, hws_ms_t now_ms, uint32_t fron
 
 /*  ---- The run ---- */
 
+#define TOKEN 7 /* of the anchor "later"; beyond it those of the sessions 1 and 2 */
+
 static client_t *s_receiver;
 static client_t *s_sender;
 static client_t *s_other;
@@ -168,9 +170,11 @@ static void move (client_t *client)
 
 static void open_named (client_t *client, uint64_t open_id, const char *name)
 {
-    hws_control_t message = {
-        .verb = HWS_VERB_OPEN,
-        .as.open = {.open_id = open_id, .dedicated = strcmp (name, "dedicated") == 0}};
+    hws_control_t message = {.verb = HWS_VERB_OPEN,
+                             .as.open = {.open_id = open_id,
+                                         .kind = *name == 'x' ? HWS_KIND_SPSC : HWS_KIND_MPSC,
+                                         .dedicated = strcmp (name, "dedicated") == 0}};
+    message.as.open.cancel_token = *name == 'l' ? TOKEN : 0;
     strcpy (message.as.open.name, name);
     client_ask (client, &message);
 }
@@ -180,7 +184,15 @@ static void attach_named (client_t *client, uint64_t session_id, const char *nam
     hws_control_t message = {
         .verb = HWS_VERB_ATTACH,
         .as.attach = {.session_id = session_id, .label = "worker", .wait_ms = 500}};
+    message.as.attach.cancel_token = session_id <= 2 ? TOKEN + session_id : 0;
     strcpy (message.as.attach.anchor, name);
+    client_ask (client, &message);
+}
+
+static void cancel_token (client_t *client, uint64_t token, const char *reason)
+{
+    hws_control_t message = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = token};
+    strcpy (message.as.token.reason, reason);
     client_ask (client, &message);
 }
 
@@ -236,6 +248,9 @@ static void run_through_everything (void)
     attach_named (s_sender, 4, "later");
     attach_named (s_sender, 5, "dedicated");
     attach_named (s_other, 1, "a");
+    open_named (s_other, 2, "x");
+    attach_named (s_sender, 6, "x");
+    cancel_token (s_other, TOKEN + 9, "too early");
     send_all (s_sender, 3, 100);
     send_all (s_sender, 1, 4500); /* for two receivers: split */
     send_all (s_other, 1, 9000);  /* forwarded */
@@ -258,11 +273,13 @@ static void run_through_everything (void)
     open_named (s_receiver, 2, "later");
     open_named (s_receiver, 3, "dedicated");
     attach_named (s_other, 2, "dedicated");
+    cancel_token (s_other, TOKEN + 2, "not wanted");
     client_ping (s_sender);
     send_all (s_sender, 0, 0);
     acknowledge_all ();
     hws_engine_peer_gone (s_world.engine, s_world.now, &s_other->address);
     world_advance (&s_world, 1000);
+    cancel_token (s_sender, TOKEN, "neither");
     anchor_cancel (s_receiver, handle_named ("a"), 0, "enough");
     anchor_cancel (s_receiver, handle_named ("dedicated"), 0, "enough");
     attach_named (s_sender, 1, "a");
@@ -332,6 +349,74 @@ static void grant_that_could_not_be_made_comes_with_the_next_acknowledgement (vo
     assert_int_equal (client_take_grant (s_sender)->acked_seq, 2);
 }
 
+/*  Whatever is short: a cancel that was answered Ok holds, one that was not may be asked
+ *  again; none is lost in silence.  */
+static void cancel_that_cannot_be_remembered_is_refused (void **state)
+{
+    (void) state;
+    s_is_for_good = false;
+    size_t refused_count = 0;
+    bool did_fail = true;
+    for (uint64_t n = 1; did_fail; n++) {
+        const hws_engine_options_t options = world_options ();
+        begin_with (&options);
+        s_world.is_poor = true;
+        s_receiver = client_connect (&s_world);
+        s_sender = client_connect (&s_world);
+        const hws_handle_t handle = anchor_open (s_receiver, 1, "a", NULL);
+
+        s_countdown = n;
+        cancel_token (s_receiver, TOKEN + 1, "not wanted");
+        did_fail = s_countdown == 0;
+        s_countdown = 0;
+
+        const hws_control_t *const answer = client_find_control (s_receiver, HWS_VERB_CANCEL_TOKEN);
+        const bool is_ok = answer && answer->form == HWS_FORM_OK;
+        const bool is_refused = answer && answer->form == HWS_FORM_ERR;
+        refused_count += is_refused;
+        assert_true (!is_refused || answer->as.refusal.code == HWS_ELIMIT);
+        attach_named (s_sender, 1, "a");
+        if (is_ok) {
+            client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_ECANCELLED);
+        } else if (is_refused) {
+            client_take_ok (s_sender, HWS_VERB_ATTACH);
+        }
+        anchor_cancel (s_receiver, handle, 0, "");
+    }
+    assert_true (refused_count > 0);
+}
+
+/*  A stream that its token does not find would escape the cancel.  */
+static void stream_that_was_seated_is_found_by_its_token (void **state)
+{
+    (void) state;
+    s_is_for_good = false;
+    size_t refused_count = 0;
+    bool did_fail = true;
+    for (uint64_t n = 1; did_fail; n++) {
+        const hws_engine_options_t options = world_options ();
+        begin_with (&options);
+        s_world.is_poor = true;
+        s_receiver = client_connect (&s_world);
+        s_sender = client_connect (&s_world);
+        anchor_open (s_receiver, 1, "a", NULL);
+
+        s_countdown = n;
+        attach_named (s_sender, 1, "a");
+        did_fail = s_countdown == 0;
+        s_countdown = 0;
+        cancel_token (s_receiver, TOKEN + 1, "");
+
+        const hws_control_t *const answer = client_find_control (s_sender, HWS_VERB_ATTACH);
+        refused_count += answer && answer->form == HWS_FORM_ERR;
+        const hws_peer_t *const peer = hws_peer_of_client (s_world.engine, &s_sender->id);
+        const hws_seat_t *const seat = hws_seat_of_session (s_world.engine, peer, 1);
+        assert_true (seat == NULL || seat->is_ending_ours);
+        assert_true (seat || answer == NULL || answer->form == HWS_FORM_ERR);
+    }
+    assert_true (refused_count > 0);
+}
+
 static void every_allocation_fails_once (void **state)
 {
     (void) state;
@@ -380,6 +465,8 @@ int main (void)
     cJSON_InitHooks (&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = free});
     const struct CMUnitTest tests[] = {
         TEST (grant_that_could_not_be_made_comes_with_the_next_acknowledgement),
+        TEST (cancel_that_cannot_be_remembered_is_refused),
+        TEST (stream_that_was_seated_is_found_by_its_token),
         TEST (every_allocation_fails_once),
         TEST (memory_is_gone_for_good_from_every_allocation_on),
         TEST (new_engine_without_memory_is_refused),

@@ -10,6 +10,7 @@
 #define CLIENTS     6
 #define SESSIONS    5 /* of each client */
 #define OPENS       3
+#define TOKENS      12
 #define STREAMS_MAX 4096 /* that one run of the test may have */
 #define STEPS       200000
 
@@ -82,6 +83,11 @@ static hws_handle_t any_handle (void)
                             7 - (uint32_t) below (2), (uint32_t) below (100));
 }
 
+static uint64_t any_token (void)
+{
+    return below (3) ? 0 : 1 + below (TOKENS);
+}
+
 /*  ---- What receivers hear ---- */
 
 static void hear_run (client_t *client, const hws_run_t *run)
@@ -145,6 +151,7 @@ static void open_anchor (client_t *client)
     if (below (2)) {
         snprintf (open->name, sizeof open->name, "anchor %d", (int) below (4));
     }
+    open->cancel_token = any_token ();
     open->kind = below (3) ? HWS_KIND_MPSC : HWS_KIND_SPSC;
     if (below (2)) {
         open->buffer_bytes = (hws_optional_t){HWS_VALUE, UINT64_C (4096) << below (4)};
@@ -177,6 +184,7 @@ static void attach (client_t *client)
     } else {
         snprintf (request->anchor, sizeof request->anchor, "anchor %d", (int) below (5));
     }
+    request->cancel_token = any_token ();
     request->wait_ms = below (2) ? below (3000) : 0;
     if (below (20) == 0) {
         request->has_resume = true;
@@ -353,6 +361,16 @@ static void end_something (client_t *client)
     client_ask (client, &message);
 }
 
+static void use_token (client_t *client)
+{
+    hws_control_t message = {.verb = HWS_VERB_RESERVE_TOKEN};
+    if (below (4)) {
+        message = (hws_control_t){.verb = HWS_VERB_CANCEL_TOKEN,
+                                  .as.token = {.token = any_token (), .reason = "at random"}};
+    }
+    client_ask (client, &message);
+}
+
 static void send_rubbish (client_t *client)
 {
     char text[64];
@@ -400,8 +418,10 @@ static void step (void)
         change_connection (client);
     } else if (kind < 80) {
         ask_for_window ();
-    } else if (kind < 84) {
+    } else if (kind < 83) {
         end_something (client);
+    } else if (kind < 84) {
+        use_token (client);
     } else if (kind < 86) {
         send_rubbish (client);
     } else if (kind < 88) {
@@ -445,6 +465,7 @@ static void invariants_hold_whatever_clients_do (void **state)
     const hws_engine_counts_t counts = hws_engine_counts (s_world.engine);
     assert_int_equal (counts.anchors + counts.seats + counts.waiting + counts.tombstones, 0);
     assert_int_equal (counts.peers, 0);
+    assert_int_equal (hws_cancels_count (&s_world.engine->cancels), 0);
     const hws_engine_stats_t *const stats = hws_engine_stats (s_world.engine);
     assert_true (stats->attached ==
                  stats->detached + stats->dropped + stats->cancelled + stats->finalized);

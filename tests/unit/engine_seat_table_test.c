@@ -5,7 +5,7 @@
 
 #define INTERVAL WORLD_INTERVAL_MS
 
-enum { SESSION = 1, OTHER_SESSION = 2 };
+enum { SESSION = 1, OTHER_SESSION = 2, TOKEN = 77 };
 
 static client_t *s_receiver; /* of the anchor */
 static client_t *s_sender;   /* has the seat; silent unless a driver speaks for it */
@@ -21,6 +21,16 @@ static client_t *connect_beating (void)
     return client;
 }
 
+static void attach_with_token (void)
+{
+    hws_control_t message = {
+        .verb = HWS_VERB_ATTACH,
+        .as.attach = {
+            .has_handle = true, .handle = s_handle, .session_id = SESSION, .cancel_token = TOKEN}};
+    client_ask (s_sender, &message);
+    client_take_ok (s_sender, HWS_VERB_ATTACH);
+}
+
 static void begin_world (void)
 {
     begin (NULL);
@@ -30,7 +40,8 @@ static void begin_world (void)
     s_sender = client_connect (&s_world);
     s_handle = anchor_open (s_receiver, 1, "a", NULL);
     stream_attach (s_other, OTHER_SESSION, s_handle);
-    s_stream = stream_attach (s_sender, SESSION, s_handle);
+    attach_with_token ();
+    s_stream = stream_attach (s_sender, SESSION, s_handle); /* again: its own seat */
     stream_send (&s_stream, 1, 8);
 }
 
@@ -319,6 +330,12 @@ static void cancel_anchor_by_other (void)
     anchor_cancel (s_other, s_handle, 0, "");
 }
 
+static void cancel_token (void)
+{
+    hws_control_t message = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = TOKEN};
+    client_ask (s_stranger, &message);
+}
+
 static void ack_record (void)
 {
     anchor_ack (s_receiver, s_stream.routing, 1, 12, false);
@@ -348,6 +365,7 @@ static const step_t events[] = {
     {"BYE of its client", say_bye, NULL},
     {"CANCEL of the anchor by the receiver", cancel_anchor_by_receiver, NULL},
     {"CANCEL of the anchor by another sender", cancel_anchor_by_other, NULL},
+    {"CANCEL_TOKEN of its token", cancel_token, NULL},
     {"ACK of records", ack_record, NULL},
     {"ACK of the ending", ack_ending, NULL},
     {"OPEN again", open_again, NULL},

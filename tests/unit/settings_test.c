@@ -250,6 +250,10 @@ static void the_broker_runs_with_no_configuration_at_all (void **state)
     assert_true (settings->limits.waiting_attaches == 4096);
     assert_true (settings->limits.wait_ms == 86400000);
     assert_true (settings->limits.tombstones == 65536);
+    assert_true (settings->limits.cancel_orphan_ttl_ms == 120000);
+    assert_true (settings->limits.cancel_sweep_ms == 1000);
+    assert_true (settings->limits.cancel_orphans == 65536);
+    assert_true (settings->limits.cancel_orphans_per_peer == 1024);
     assert_true (settings->limits.record_bytes == 16 << 20);
     assert_true (settings->limits.batch_bytes == 65536);
     assert_int_equal (settings->limits.buffer_bytes.state, HWS_NULL);
