@@ -96,7 +96,9 @@ typedef struct {
                              HWS_FOREVER: never */
 
     /* Called when the connection is lost (false; `text` says how, and is valid during the
-       call) and when it is there again (true, ""); not for the first connection. On the
+       call) and when it is there again (true, ""); not for the first connection. With
+       connections to dedicated anchors: when the first of all is lost, and when none is
+       any longer; one that no stream needs does not count. On the
        client's thread: it calls nothing of the library and returns soon. May be null. */
     void (*on_connection) (void *arg, bool is_connected, const char *text);
     void *on_connection_arg; /* its first argument; lives as long as the client */
@@ -139,11 +141,12 @@ typedef struct {
     int64_t wait_ms;               /* how long hws_receiver_open waits for the broker's answer */
     bool manual_ack;               /* records count as consumed by hws_receiver_ack only */
     bool exclusive;                /* one sender at a time, and one that finalizes closes it */
+    bool dedicated;                /* a socket of its own at the broker, which senders find */
 } hws_receiver_options_t;
 
 /*  Fills in the defaults: all HWS_DEFAULT, wait_ms HWS_FOREVER (an absent broker
- *  still ends it after the client's connect_ms), automatic acknowledgement, not
- *  exclusive.  */
+ *  still ends it after the client's connect_ms), automatic acknowledgement, neither
+ *  exclusive nor dedicated.  */
 void hws_receiver_options_init (hws_receiver_options_t *options);
 
 /*  Opens an anchor. `name` may be null: the anchor then has only its handle.
@@ -258,8 +261,14 @@ void hws_sender_options_init (hws_sender_options_t *options);
  *  the answer. `options` may be null. On success `*sender` is the caller's. Returns
  *  0, HWS_EINVALID, HWS_ENOT_FOUND, HWS_ECLOSED, HWS_EMAX_SENDERS, HWS_EBUFFER_FULL,
  *  HWS_ELIMIT, HWS_EBUSY, HWS_EDENIED, HWS_ECANCELLED, HWS_EWRONG_BROKER,
- *  HWS_EWRONG_KIND, HWS_EPROTOCOL, HWS_EUNREACHABLE, HWS_ENO_MEMORY; hws_client_error has
- *  the sentence.  */
+ *  HWS_EWRONG_KIND, HWS_EREMOVED_DURING_BIND, HWS_ETRANSPORT (the broker cannot bind the
+ *  anchor's own socket), HWS_EPROTOCOL, HWS_EUNREACHABLE, HWS_ENO_MEMORY; hws_client_error
+ *  has the sentence.
+ *
+ *  A dedicated anchor is where the broker says. The client then makes a connection to
+ *  there, with a thread of its own, for all its senders at that anchor; the last one that
+ *  is destroyed ends it (which may take a second). Nothing else is different: when the
+ *  anchor is gone, and its socket with it, the stream learns its ending from the broker.  */
 int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
                        const hws_sender_options_t *options);
 

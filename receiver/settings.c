@@ -120,6 +120,13 @@ static const hws_field_t s_fields[] = {
      .preset = "false",
      .option = {"exclusive", 0, NULL},
      .help = "take one sender at a time, and end when one finalizes (hawser-send --finalize)"},
+    {.key = "dedicated",
+     .type = HWS_FIELD_FLAG,
+     .offset = AT (dedicated),
+     .preset = "false",
+     .option = {"dedicated", 0, NULL},
+     .help = "have a socket of the broker's for this anchor alone, on a port of its own; senders "
+             "find it"},
     {.key = "heartbeat_interval_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (heartbeat_interval_ms),
@@ -245,5 +252,6 @@ hws_receiver_options_t hws_recv_receiver_options (const hws_recv_settings_t *sel
         .buffer_bytes = length_of (self->buffer_bytes),
         .wait_ms = HWS_FOREVER,
         .exclusive = self->exclusive,
+        .dedicated = self->dedicated,
     };
 }

@@ -29,6 +29,7 @@ typedef struct {
     hws_optional_t give_up_ms; /* for a broker that went away; null: never */
     int log_level;             /* hws_log_level_t */
     bool exclusive;            /* the anchor takes one sender at a time */
+    bool dedicated;            /* the anchor has a socket of its own at the broker */
 
     /*  The anchor's own; HWS_ABSENT: what the broker has for a default.  */
     hws_optional_t heartbeat_interval_ms;

@@ -107,26 +107,20 @@ static int session_of (hws_client_t *self, const hws_client_options_t *options)
     return hws_session_init (&self->session, &session, hws_clock_ms ());
 }
 
-int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
+int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
+                     const hws_endpoint_parts_t *parts, hws_client_t *parent)
 {
-    *client = NULL;
-    hws_client_options_t defaults;
-    hws_client_options_init (&defaults);
-    options = options ? options : &defaults;
-    const char *const endpoint = options->endpoint ? options->endpoint : HWS_DEFAULT_ENDPOINT;
-    hws_endpoint_parts_t parts;
-    if (hws_endpoint_parse (hws_bytes_of_text (endpoint), HWS_ENDPOINT_CONNECT, &parts, NULL, 0) ||
-        (options->name && !hws_name_is_valid (hws_bytes_of_text (options->name)))) {
-        return HWS_EINVALID;
-    }
     pthread_once (&s_forks_once, watch_forks);
     hws_client_t *self = calloc (1, sizeof *self);
     if (!self) {
         return HWS_ENO_MEMORY;
     }
     self->forks = atomic_load (&s_forks);
-    snprintf (self->endpoint, sizeof self->endpoint, "%s", endpoint);
-    self->parts = parts;
+    snprintf (self->endpoint, sizeof self->endpoint, "%s", options->endpoint);
+    self->parts = *parts;
+    self->parent = parent;
+    atomic_init (&self->is_away, false);
+    atomic_init (&self->is_aside, false);
     self->on_connection = options->on_connection;
     self->on_connection_arg = options->on_connection_arg;
     self->wake = -1;
@@ -161,6 +155,22 @@ no_cond:
     pthread_mutex_destroy (&self->lock);
     free (self);
     return rc;
+}
+
+int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
+{
+    *client = NULL;
+    hws_client_options_t mine;
+    hws_client_options_init (&mine);
+    mine = options ? *options : mine;
+    mine.endpoint = mine.endpoint ? mine.endpoint : HWS_DEFAULT_ENDPOINT;
+    hws_endpoint_parts_t parts;
+    if (hws_endpoint_parse (hws_bytes_of_text (mine.endpoint), HWS_ENDPOINT_CONNECT, &parts, NULL,
+                            0) ||
+        (mine.name && !hws_name_is_valid (hws_bytes_of_text (mine.name)))) {
+        return HWS_EINVALID;
+    }
+    return hws_client_make (client, &mine, &parts, NULL);
 }
 
 /*  Says BYE and waits for its answer; closing is not delivery.  */
@@ -211,7 +221,7 @@ void hws_client_error (hws_client_t *client, char *text, size_t size)
         snprintf (text, size, "%s", hws_strerror (HWS_EWRONG_PROCESS));
         return;
     }
-    hws_client_lock (client);
-    snprintf (text, size, "%s", client->session.error);
-    hws_client_unlock (client, false);
+    hws_reason_t reason;
+    hws_client_last_word (client, reason);
+    snprintf (text, size, "%s", reason);
 }

@@ -6,8 +6,13 @@
  *  to wake it: it takes whatever is queued before it sleeps, so batches form under load
  *  and a lone record leaves at once.
  *
- *  Shared by client_io.c, client_thread_io.c, sender_io.c and receiver_io.c; nobody else
- *  includes this.
+ *  A client may have private ones: connections to the fronts of dedicated anchors, each with a
+ *  client id, a session, a lock and a thread of its own, shared by the client's senders there and
+ *  gone with the last of them (follow_io.c). Of two locks the client's is taken before that of a
+ *  private one; the thread of a private one takes only its own.
+ *
+ *  Shared by client_io.c, client_thread_io.c, follow_io.c, sender_io.c and receiver_io.c;
+ *  nobody else includes this.
  */
 #ifndef HWS_CLIENT_IO_H
 #define HWS_CLIENT_IO_H
@@ -19,9 +24,10 @@
 #include "io/wait_io.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct hws_client {
-    pthread_mutex_t lock; /* of session, is_asleep, is_stopping, gone */
+    pthread_mutex_t lock; /* of session, is_asleep, is_stopping, gone, privates */
     pthread_cond_t gone;  /* the session is GONE */
     hws_session_t session;
     bool is_asleep;   /* the thread waits, or is about to: it has to be woken */
@@ -33,12 +39,22 @@ struct hws_client {
     void (*on_connection) (void *arg, bool is_connected, const char *text); /* or null */
     void *on_connection_arg;
 
+    hws_list_t privates; /* the private ones */
+
+    /* a private client's own */
+    hws_client_t *parent; /* whose private it is, which is no private; else null */
+    hws_link_t link;      /* in `privates` of the parent */
+    unsigned users;       /* senders that are attached through it; under the parent's lock */
+    atomic_bool is_away;  /* its connection is lost, and a stream waits for the next */
+    atomic_bool is_aside; /* it is connected to the parent's endpoint, not to its own */
+
     /* the thread's own */
     pthread_t thread;
     void *context; /* of libzmq */
     hws_dealer_t dealer;
     hws_addresses_t addresses; /* behind the endpoint, as last looked up */
     uint32_t next_address;     /* to try */
+    uint32_t own_addresses;    /* so many are its own endpoint's, the rest the parent's */
     bool is_welcome;           /* something has been read on this connection */
     bool is_loss_told;         /* on_connection was told that it is lost, and not yet more */
     uint8_t *buffer;           /* a batch is made here */
@@ -47,6 +63,26 @@ struct hws_client {
     bool has_unsent;
     zmq_msg_t unsent;
 };
+
+/*  As hws_client_new, of an endpoint that is checked, for a client `parent` or null.  */
+int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
+                     const hws_endpoint_parts_t *parts, hws_client_t *parent);
+
+/*  Takes the private client of `root` for the front that an answer to ATTACH `told`, making it
+ *  if there is none. Returns 0, HWS_EPROTOCOL (nobody can connect there), HWS_ENO_MEMORY,
+ *  HWS_ESYSTEM.  */
+int hws_client_follow (hws_client_t *root, const char *told, hws_client_t **client);
+
+/*  Gives a client back that a sender used, which may then be the last one of a private
+ *  client; sets `*client` to null. A client that is no private stays.  */
+void hws_client_unfollow (hws_client_t **client);
+
+/*  The first of the private clients that is away, or null; under the lock.  */
+hws_client_t *hws_client_away (const hws_client_t *self);
+
+/*  Copies the session's last word on what went wrong. Of a client with private ones that has
+ *  none, theirs.  */
+void hws_client_last_word (hws_client_t *self, hws_reason_t text);
 
 /*  Whether the process is the one that made the client.  */
 bool hws_client_is_ours (const hws_client_t *self);

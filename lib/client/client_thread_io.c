@@ -54,17 +54,28 @@ static void report_lost (hws_client_t *self, loss_t loss)
     hws_client_unlock (self, false);
 }
 
-/*  Connects to the next address of the endpoint; after the last one the name is looked up
- *  again.  */
+/*  Looks up where the broker may be. The front of a dedicated anchor goes with the anchor:
+ *  then the parent's endpoint is the place to learn how its streams ended.  */
+static void find_addresses (hws_client_t *self)
+{
+    self->next_address = 0;
+    self->addresses.count = 0;
+    hws_resolve (&self->parts, &self->addresses);
+    self->own_addresses = self->addresses.count;
+    if (self->parent) {
+        hws_resolve (&self->parent->parts, &self->addresses);
+    }
+}
+
+/*  Connects to the next address; after the last one the names are looked up again.  */
 static void open_connection (hws_client_t *self)
 {
     close_connection (self);
     if (self->is_welcome || self->next_address >= self->addresses.count) {
-        self->next_address = 0;
-        self->addresses.count = 0;
-        hws_resolve (&self->parts, &self->addresses);
+        find_addresses (self);
     }
     self->is_welcome = false;
+    atomic_store (&self->is_aside, self->next_address >= self->own_addresses);
     if (self->addresses.count == 0 ||
         hws_dealer_connect (&self->dealer, self->context,
                             self->addresses.address[self->next_address++])) {
@@ -257,17 +268,50 @@ static void check_connection (hws_client_t *self)
 
 /*  ---- Turns ---- */
 
-/*  Tells the program what became of the connection. Without the lock: the program may take
- *  its time, though it should not.  */
+static bool has_stream (const hws_session_t *session)
+{
+    for (hws_link_t *link = session->senders.head; link; link = link->next) {
+        const hws_tx_t *const tx = &hws_container_of (link, hws_session_sender_t, link)->tx;
+        if (tx->sender_id != 0 && tx->state != HWS_TX_ENDED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*  A private client has nobody to tell but its parent, and nothing when only the front is gone
+ *  with its anchor.  */
+static void tell_parent (hws_client_t *self)
+{
+    hws_client_lock (self);
+    const bool is_away = self->session.is_lost_since_up && has_stream (&self->session);
+    hws_client_unlock (self, false);
+    if (is_away != atomic_load (&self->is_away)) {
+        atomic_store (&self->is_away, is_away);
+        hws_wake_set (self->parent->wake);
+    }
+}
+
+/*  Tells the program what became of the connection, or of one of several: that is one loss, and
+ *  it is over when all are there again. Without the lock: the program may take its time, though
+ *  it should not.  */
 static void tell_connection (hws_client_t *self)
 {
+    if (self->parent) {
+        tell_parent (self);
+        return;
+    }
     if (!self->on_connection) {
         return;
     }
     hws_reason_t text;
     hws_client_lock (self);
-    const bool is_lost = self->session.is_lost_since_up;
+    hws_client_t *const away = hws_client_away (self);
+    const bool is_lost = self->session.is_lost_since_up || away;
     memcpy (text, self->session.error, sizeof text);
+    if (is_lost && !self->session.is_lost_since_up) {
+        hws_client_last_word (away, text);
+    }
     hws_client_unlock (self, false);
     if (is_lost != self->is_loss_told) {
         self->is_loss_told = is_lost;

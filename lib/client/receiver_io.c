@@ -132,6 +132,7 @@ static int take_options (hws_open_t *open, const char *name, const hws_receiver_
         snprintf (open->name, sizeof open->name, "%s", name);
     }
     open->kind = options->exclusive ? HWS_KIND_SPSC : HWS_KIND_MPSC;
+    open->dedicated = options->dedicated;
     const bool is_valid =
         take_number (options->heartbeat_interval_ms, false, &open->heartbeat_interval_ms) &&
         take_number (options->reconnect_grace_ms, false, &open->reconnect_grace_ms) &&

@@ -23,10 +23,10 @@ static void add (hws_addresses_t *addresses, const struct addrinfo *found, const
 
 int hws_resolve (const hws_endpoint_parts_t *endpoint, hws_addresses_t *addresses)
 {
-    addresses->count = 0;
+    const uint32_t before = addresses->count;
     if (endpoint->kind == HWS_ENDPOINT_IPC) {
-        snprintf (addresses->address[0], sizeof addresses->address[0], "ipc://%s", endpoint->path);
-        addresses->count = 1;
+        snprintf (addresses->address[before], sizeof (hws_endpoint_t), "ipc://%s", endpoint->path);
+        addresses->count++;
         return 0;
     }
     char port[6];
@@ -36,10 +36,10 @@ int hws_resolve (const hws_endpoint_parts_t *endpoint, hws_addresses_t *addresse
     if (getaddrinfo (endpoint->host, port, &hints, &found)) {
         return HWS_EUNREACHABLE;
     }
-    for (const struct addrinfo *at = found; at && addresses->count < HWS_ADDRESSES_MAX;
+    for (const struct addrinfo *at = found; at && addresses->count - before < HWS_ADDRESSES_MAX;
          at = at->ai_next) {
         add (addresses, at, port);
     }
     freeaddrinfo (found);
-    return addresses->count > 0 ? 0 : HWS_EUNREACHABLE;
+    return addresses->count > before ? 0 : HWS_EUNREACHABLE;
 }

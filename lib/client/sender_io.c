@@ -1,4 +1,4 @@
-#include "client/client_io.h"
+#include "client/sender_io.h"
 
 #include "base/utf8.h"
 #include "io/clock_io.h"
@@ -9,19 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct hws_sender {
-    hws_session_sender_t core; /* first: the session's callbacks get its address */
-    hws_client_t *client;
-    pthread_cond_t changed; /* something may have become possible */
-    unsigned waiting;       /* threads that wait for that */
-    uint64_t id;            /* what the attach was answered, for those who do not lock */
-    uint64_t record_bytes;  /*   the largest record */
-    size_t part_bytes;      /*   a longer record travels in parts */
-    bool is_busy;           /* a thread is inside a send, reserve or error that waits */
-    int ended;              /* descriptor, readable when it has ended; -1: nobody asked yet */
-};
-
-static void notified (hws_session_sender_t *core)
+void hws_sender_notified (hws_session_sender_t *core)
 {
     hws_sender_t *const self = hws_container_of (core, hws_sender_t, core);
     if (self->waiting > 0) {
@@ -32,88 +20,12 @@ static void notified (hws_session_sender_t *core)
     }
 }
 
-static int wait_changed (hws_sender_t *self, const hws_time_limit_t *deadline)
+int hws_sender_wait (hws_sender_t *self, const hws_time_limit_t *deadline)
 {
     self->waiting++;
     const int rc = hws_client_wait (self->client, &self->changed, deadline);
     self->waiting--;
     return rc;
-}
-
-/*  ---- Attaching ---- */
-
-void hws_sender_options_init (hws_sender_options_t *options)
-{
-    *options = (hws_sender_options_t){.label = NULL, .wait_ms = 0};
-}
-
-static int take_options (hws_session_sender_t *core, const char *anchor,
-                         const hws_sender_options_t *options)
-{
-    const hws_bytes_t name = hws_bytes_of_text (anchor);
-    if (hws_handle_parse (name, &core->handle) == 0) {
-        core->has_handle = true;
-    } else if (hws_name_is_valid (name)) {
-        snprintf (core->anchor, sizeof core->anchor, "%s", anchor);
-    } else {
-        return HWS_EINVALID;
-    }
-    if (options->label && options->label[0] != '\0') {
-        if (!hws_name_is_valid (hws_bytes_of_text (options->label))) {
-            return HWS_EINVALID;
-        }
-        snprintf (core->label, sizeof core->label, "%s", options->label);
-    }
-    if (options->wait_ms < HWS_FOREVER) {
-        return HWS_EINVALID;
-    }
-    core->wait_ms = options->wait_ms == HWS_FOREVER ? INT64_MAX : (uint64_t) options->wait_ms;
-    return 0;
-}
-
-int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
-                       const hws_sender_options_t *options)
-{
-    *sender = NULL;
-    if (!hws_client_is_ours (client)) {
-        return HWS_EWRONG_PROCESS;
-    }
-    hws_sender_options_t defaults;
-    hws_sender_options_init (&defaults);
-    hws_sender_t *self = calloc (1, sizeof *self);
-    if (!self) {
-        return HWS_ENO_MEMORY;
-    }
-    self->client = client;
-    self->core.notify = notified;
-    self->ended = -1;
-    int rc = take_options (&self->core, anchor, options ? options : &defaults);
-    rc = rc ? rc : hws_cond_init (&self->changed);
-    if (rc) {
-        free (self);
-        return rc;
-    }
-    const hws_time_limit_t forever = hws_time_limit_after (HWS_FOREVER);
-    const hws_tx_t *const tx = &self->core.tx;
-    hws_client_lock (client);
-    hws_session_attach (&client->session, hws_clock_ms (), &self->core);
-    hws_client_unlock (client, true);
-    hws_client_lock (client);
-    while (tx->state == HWS_TX_ATTACHING) {
-        wait_changed (self, &forever);
-    }
-    const bool is_refused = tx->state == HWS_TX_ENDED && tx->sender_id == 0;
-    self->id = tx->sender_id;
-    self->record_bytes = tx->record_bytes ? tx->record_bytes : HWS_RECORD_SIZE_MAX;
-    self->part_bytes = tx->part_bytes;
-    rc = is_refused ? (tx->result ? tx->result : HWS_EENDED) : 0;
-    hws_client_unlock (client, false);
-    if (rc) {
-        hws_sender_destroy (&self);
-        return rc;
-    }
-    *sender = self;
-    return 0;
 }
 
 uint64_t hws_sender_id (const hws_sender_t *sender)
@@ -176,7 +88,7 @@ static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
             rc = try_append (self, args);
             has_work = hws_session_changed (&self->core);
             if (rc == HWS_EWOULD_BLOCK && !has_work) {
-                const int waited = wait_changed (self, &deadline);
+                const int waited = hws_sender_wait (self, &deadline);
                 if (waited) {
                     rc = waited;
                 }
@@ -270,7 +182,7 @@ int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms)
     hws_client_lock (client);
     const uint64_t target = tx->end_seq;
     while (!rc && tx->acked_seq < target && tx->state != HWS_TX_ENDED) {
-        rc = wait_changed (sender, &deadline);
+        rc = hws_sender_wait (sender, &deadline);
     }
     if (tx->acked_seq >= target) {
         rc = 0;
@@ -287,7 +199,7 @@ static int wait_ended (hws_sender_t *self, int64_t timeout_ms)
     const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     int rc = 0;
     while (!rc && self->core.tx.state != HWS_TX_ENDED) {
-        rc = wait_changed (self, &deadline);
+        rc = hws_sender_wait (self, &deadline);
     }
     return self->core.tx.state == HWS_TX_ENDED ? 0 : rc;
 }
@@ -370,7 +282,7 @@ int hws_sender_fd (hws_sender_t *sender)
     hws_client_lock (client);
     if (sender->ended < 0) {
         sender->ended = hws_wake_new ();
-        notified (&sender->core);
+        hws_sender_notified (&sender->core);
     }
     const int descriptor = sender->ended;
     hws_client_unlock (client, false);
@@ -402,14 +314,16 @@ void hws_sender_destroy (hws_sender_t **sender)
         return;
     }
     *sender = NULL;
-    hws_client_t *const client = self->client;
+    hws_client_t *client = self->client;
     if (!hws_client_is_ours (client)) {
+        hws_client_unfollow (&client);
         free (self); /* the lock and what it guards are the parent's */
         return;
     }
     hws_client_lock (client);
     hws_session_remove_sender (&self->core);
     hws_client_unlock (client, true);
+    hws_client_unfollow (&client);
     if (self->ended >= 0) {
         close (self->ended);
     }

@@ -87,6 +87,8 @@ struct hws_session_sender {
     hws_name_t label;
     uint64_t wait_ms; /* for an anchor that is not there yet */
 
+    hws_endpoint_t endpoint; /* it ended with HWS_EMOVED: attach by `handle` there; else "" */
+
     hws_tx_t tx;
     hws_session_t *session;
     hws_link_t link;       /* in `senders` */
@@ -276,6 +278,9 @@ void hws_session_remove_receiver (hws_session_receiver_t *receiver);
 
 /*  ---- Senders ---- */
 
+/*  Asks for a seat; notify tells when tx is no longer ATTACHING. A dedicated anchor seats who
+ *  comes on its own front only: then the stream, which has not begun, ends with HWS_EMOVED, and
+ *  the caller may take the object out and attach it to a session of that endpoint.  */
 void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 
 /*  The application appended, detached or wants a larger window. True when there is now

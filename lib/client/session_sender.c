@@ -1,6 +1,7 @@
 #include "client/session_part.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /*  Takes the sender out of everything that would still act for it, and tells.  */
 static void finish (hws_session_sender_t *sender)
@@ -59,9 +60,8 @@ static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t 
     }
     snprintf (attach->label, sizeof attach->label, "%s", sender->label);
     attach->session_id = sender->session_id;
-    attach->supported_transport_keys.count = 1;
-    snprintf (attach->supported_transport_keys.word[0], sizeof (hws_word_t), "%s",
-              HWS_TRANSPORT_MUX);
+    attach->supported_transport_keys =
+        (hws_words_t){.count = 2, .word = {HWS_TRANSPORT_MUX, HWS_TRANSPORT_DEDICATED}};
     if (sender->tx.state == HWS_TX_ATTACHING) {
         attach->wait_ms = (uint64_t) hws_time_min (hws_time_until (now, sender->wait_until),
                                                    HWS_ATTACH_WAIT_MAX_MS);
@@ -91,6 +91,7 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
         sender->wait_ms < HWS_NEVER ? hws_time_after (now, (hws_ms_t) sender->wait_ms) : HWS_NEVER;
     sender->again_at = now;
     sender->is_cancel_owed = sender->is_ended_here = false;
+    sender->endpoint[0] = '\0';
     sender->interval_ms = 0;
     sender->want_said = 0;
     sender->link = sender->ready_link = sender->want_link = (hws_link_t){.next = NULL};
@@ -146,9 +147,13 @@ static void say_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t 
     hws_session_ask (self, now, &sender->cancel, &control, HWS_REQUEST_RETRY_MS);
 }
 
-/*  Cancels a seat that nobody here uses.  */
+/*  Cancels a seat that nobody here uses. Without a sender id there is none: the CANCEL would be
+ *  of the whole anchor.  */
 static void disown (hws_session_t *self, const hws_attach_ok_t *answer, const char *reason)
 {
+    if (answer->sender_id == 0) {
+        return;
+    }
     hws_control_t control = {.verb = HWS_VERB_CANCEL, .form = HWS_FORM_REQUEST};
     hws_cancel_t *const cancel = &control.as.cancel;
     cancel->handle = answer->handle;
@@ -162,7 +167,9 @@ static void disown (hws_session_t *self, const hws_attach_ok_t *answer, const ch
  *  or as it does.  */
 static bool has_patience (const hws_session_sender_t *sender, hws_ms_t now, int code)
 {
-    return (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) && now < sender->wait_until;
+    return (code == HWS_ENOT_FOUND || code == HWS_EREMOVED_DURING_BIND ||
+            code == HWS_EBUFFER_FULL) &&
+           now < sender->wait_until;
 }
 
 static void attach_refused (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
@@ -205,6 +212,28 @@ static int check_answer (const hws_session_sender_t *sender, const hws_attach_ok
     return hws_attach_ok_check (answer, is_new, fault);
 }
 
+/*  Whether nobody is seated: the anchor has a front of its own.  */
+static bool is_elsewhere (const hws_attach_ok_t *answer)
+{
+    return answer->endpoint[0] != '\0' &&
+           strcmp (answer->streaming_transport_key, HWS_TRANSPORT_DEDICATED) == 0;
+}
+
+/*  A stream that has begun has its seat or its tombstone on every front: for it this is no
+ *  answer but that of a broker which has forgotten it.  */
+static void attach_elsewhere (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                              const hws_attach_ok_t *answer)
+{
+    if (sender->tx.state == HWS_TX_ATTACHING) {
+        sender->has_handle = true;
+        sender->handle = answer->handle;
+        memcpy (sender->endpoint, answer->endpoint, sizeof sender->endpoint);
+    }
+    attach_refused (
+        self, now, sender,
+        &(hws_refusal_t){.code = HWS_EMOVED, .reason = "the anchor has a front of its own"});
+}
+
 void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                   const hws_control_t *control)
 {
@@ -216,6 +245,10 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
     const hws_attach_ok_t *const answer = &control->as.attach_ok;
     if (answer->has_ended) {
         end (sender, hws_tx_result_of (answer->ending), known_cause (answer->code), answer->reason);
+        return;
+    }
+    if (is_elsewhere (answer)) {
+        attach_elsewhere (self, now, sender, answer);
         return;
     }
     hws_control_fault_t fault;

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -27,10 +28,10 @@ static void release (hws_payload_t *payload)
     }
 }
 
-static hws_address_t address_of (uint64_t connection)
+static hws_address_t address_of (const network_client_t *client)
 {
-    hws_address_t address = {.size = 8};
-    hws_put_u64 (address.id, connection);
+    hws_address_t address = {.front = client->front, .size = 8};
+    hws_put_u64 (address.id, client->connection);
     return address;
 }
 
@@ -69,6 +70,7 @@ static void start_engine (network_t *self)
                    .senders_per_anchor = 100,
                    .seats_per_peer = 100,
                    .exiting_seats = 100,
+                   .fronts = 10,
                    .waiting_attaches = 100,
                    .wait_ms = 60000,
                    .tombstones = 100,
@@ -107,7 +109,7 @@ static void to_engine (network_t *self, network_client_t *client, const hws_acti
         message.data = self->buffer;
         message.frame[0] = hws_bytes (self->buffer, out->size);
     }
-    const hws_address_t address = address_of (client->connection);
+    const hws_address_t address = address_of (client);
     assert_int_equal (hws_engine_recv (self->engine, self->now, &address, &message), 0);
 }
 
@@ -163,6 +165,15 @@ static bool pass_from_client (network_t *self, network_client_t *client)
     return true;
 }
 
+static void bind_front (network_t *self, uint32_t front)
+{
+    hws_endpoint_t endpoint;
+    self->last_front = front;
+    self->fronts++;
+    snprintf (endpoint, sizeof endpoint, "ipc:///%u", (unsigned) front);
+    hws_engine_bound (self->engine, self->now, front, 0, &endpoint, 1, "");
+}
+
 void network_settle (network_t *self)
 {
     bool is_busy = true;
@@ -179,6 +190,10 @@ void network_settle (network_t *self)
             is_busy = true;
             if (effect.kind == HWS_EFFECT_SEND) {
                 to_client (self, &effect);
+            } else if (effect.kind == HWS_EFFECT_BIND) {
+                bind_front (self, effect.to.front);
+            } else if (effect.kind == HWS_EFFECT_UNBIND) {
+                self->fronts--;
             }
             free (effect.data);
         }
@@ -212,7 +227,7 @@ void network_pass (network_t *self, hws_ms_t length_ms)
 void network_cut (network_t *self, int client)
 {
     network_client_t *const cut = &self->clients[client];
-    const hws_address_t address = address_of (cut->connection);
+    const hws_address_t address = address_of (cut);
     cut->connection = 0;
     hws_engine_peer_gone (self->engine, self->now, &address);
     hws_session_lost (&cut->session, self->now, "cut", false);

@@ -2,7 +2,8 @@
  *
  *  Messages arrive at once and in order. A connection may be cut (both ends are told) or
  *  go silent (nobody is told, nothing arrives). The engine may be replaced by one of a
- *  later epoch.
+ *  later epoch. The front of a dedicated anchor is bound at once; which front a client
+ *  connects to is the test's to say.
  */
 #ifndef TEST_NETWORK_H
 #define TEST_NETWORK_H
@@ -15,6 +16,7 @@ enum { NETWORK_CLIENTS = 8 };
 typedef struct {
     hws_session_t session;
     uint64_t connection; /* number of the present one; 0: none */
+    uint32_t front;      /* that it connects to: 0, the shared one */
     bool is_silent;      /* nothing passes, either way */
     bool is_refused;     /* connections cannot be made */
     unsigned to_lose;    /* so many DATA batches to it get lost */
@@ -28,6 +30,8 @@ typedef struct {
     hws_engine_t *engine;
     uint32_t epoch;
     uint64_t connections; /* made so far */
+    uint32_t last_front;  /* the number of the last that was bound; told as "ipc:///N" */
+    int fronts;           /* that are bound */
     int count;
     network_client_t clients[NETWORK_CLIENTS];
     uint8_t buffer[HWS_BATCH_BYTES_DEFAULT];

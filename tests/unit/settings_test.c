@@ -415,6 +415,7 @@ static void what_a_receiver_is_not_told_is_the_brokers_to_choose (void **state)
     assert_int_equal (options.wait_ms, HWS_FOREVER);
     assert_false (options.manual_ack);
     assert_false (options.exclusive);
+    assert_false (options.dedicated);
     hws_conf_destroy (&conf);
 }
 
@@ -428,6 +429,7 @@ static void what_a_receiver_is_told_reaches_the_library (void **state)
     assert_int_equal (set (conf, "max_senders", "3"), 0);
     assert_int_equal (set (conf, "buffer_bytes", "1M"), 0);
     assert_int_equal (set (conf, "exclusive", "true"), 0);
+    assert_int_equal (set (conf, "dedicated", "true"), 0);
 
     const hws_receiver_options_t options = hws_recv_receiver_options (hws_conf_values (conf));
 
@@ -437,6 +439,7 @@ static void what_a_receiver_is_told_reaches_the_library (void **state)
     assert_int_equal (options.max_senders, 3);
     assert_int_equal (options.buffer_bytes, 1 << 20);
     assert_true (options.exclusive);
+    assert_true (options.dedicated);
     hws_conf_destroy (&conf);
 }
 
