@@ -252,7 +252,7 @@ static void send_resync (hws_engine_t *self, const hws_address_t *to)
  *  receiver or for it did not read, is told to say everything again.  */
 static void note_alive (hws_engine_t *self, hws_peer_t *peer)
 {
-    peer->heard_at = self->now;
+    hws_peer_heard (self, peer);
     if (!peer->owes_resync) {
         return;
     }

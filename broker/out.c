@@ -217,6 +217,7 @@ void hws_out_forward (hws_engine_t *engine, hws_peer_t *peer, hws_outgoing_t *ou
 void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat)
 {
     if (seat->peer->state == HWS_PEER_AWAY) {
+        seat->grant_flags = 0; /* the answer to its next ATTACH says all of it */
         return;
     }
     if (!hws_link_is_in_list (&seat->in_grants)) {

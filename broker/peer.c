@@ -101,15 +101,22 @@ static void leave_all (hws_engine_t *engine, hws_peer_t *self)
 void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address,
                     const char *network_address)
 {
+    self->state = HWS_PEER_CONNECTED; /* deadlines are armed by it */
+    hws_peer_heard (engine, self);
     leave_all (engine, self);
     hws_map_remove (&engine->peers_by_address, &self->by_address);
     self->address = *address;
     hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));
     hws_text_copy (self->network_address, sizeof self->network_address, network_address);
-    self->state = HWS_PEER_CONNECTED;
-    self->heard_at = engine->now;
     self->owes_resync = false;
     arm (engine, self);
+}
+
+void hws_peer_heard (const hws_engine_t *engine, hws_peer_t *self)
+{
+    if (self->heard_at < engine->now) {
+        self->heard_at = engine->now;
+    }
 }
 
 void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self)

@@ -52,6 +52,10 @@ hws_peer_t *hws_peer_of_client (const hws_engine_t *engine, const hws_id_t *clie
 void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t *address,
                     const char *network_address);
 
+/*  A message of it came. A late turn sets the engine's clock back; what was heard before
+ *  stays, for deadlines are armed for it.  */
+void hws_peer_heard (const hws_engine_t *engine, hws_peer_t *self);
+
 /*  Its connection is closed or dead.  */
 void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self);
 

@@ -180,6 +180,7 @@ void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
     }
     self->is_dead = false;
     self->has_gap = false;
+    self->grant_flags = 0; /* the answer is a REWIND */
     self->attached_at = engine->now;
     /* A full window leaves room for one byte, which nothing but an error of one letter
        fits in: an answer with a budget of 0 would mean the default. */
@@ -339,6 +340,7 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     self->end_seq = seq;
     count_ending (engine, self, type, 1);
     leave_room (engine, self);
+    arm (engine, self); /* one that was away is judged by its silence now */
     log_ending (engine, self);
     if (type == HWS_RUN_FINALIZED) {
         hws_anchor_finalize (self->anchor);

@@ -45,9 +45,7 @@ static hws_tombstone_t *make (hws_engine_t *engine, uint8_t ending, uint16_t cau
     self->reason = reason ? strdup (reason) : NULL;
     self->expires_at = engine->now + (hws_ms_t) engine->options.anchors.orphan_ttl_ms;
     hws_list_append (&engine->tombstones, &self->in_engine);
-    if (!engine->tombstone_deadline.timer.is_armed) {
-        arm (engine);
-    }
+    arm (engine); /* the oldest may be another now */
     return self;
 }
 
