@@ -1,0 +1,236 @@
+/*  A model of the broker, deliberately simple: what docs/protocol.md promises, as lists
+ *  that are searched from one end to the other and sums that are made anew each time.
+ *
+ *  The model is a value: it can be copied, and tried. Each call is one thing that happens
+ *  to the broker; what the broker has to say to whom is then in `lines`, one line of
+ *  text a message or run, and the GRANTs that are due are marked at the seats. It shares
+ *  nothing with the engine but the wire's numbers and the options.
+ *
+ *  Time. A call happens in a turn, which model_turn begins. What is due acts one by one,
+ *  by model_act, in an order that the caller chooses: which of two things that are due in
+ *  one turn comes first is nobody's promise.
+ */
+#ifndef TEST_MODEL_H
+#define TEST_MODEL_H
+
+#include "broker/engine.h"
+#include "proto/batch.h"
+
+enum {
+    MODEL_CLIENTS = 6,
+    MODEL_ANCHORS = 8,
+    MODEL_SEATS = 64,
+    MODEL_OPENED = 2048, /* anchors, ever */
+    MODEL_WAITING = 8,
+    MODEL_TOMBSTONES = 64,
+    MODEL_LINES = 192,
+    MODEL_GRANTS = 32,
+    MODEL_DUE = 128,
+    MODEL_WORD = 24, /* names, labels and reasons with their NUL */
+    MODEL_TEXT = 220
+};
+
+/*  A message to a client, or one run of one.  */
+typedef struct {
+    int client;
+    uint32_t connection;
+    char text[MODEL_TEXT];
+} model_line_t;
+
+/*  A GRANT as it must be heard.  */
+typedef struct {
+    int client;
+    uint32_t connection;
+    uint64_t session_id, acked_seq, next_seq, limit_seq, limit_bytes;
+    bool is_rewind;
+} model_grant_t;
+
+/*  A client as the broker knows it.  */
+typedef struct {
+    bool is_known; /* it has said HELLO and is not forgotten */
+    uint32_t connection;
+    bool is_away;     /* that connection has ended */
+    bool owes_resync; /* the broker took it for away, or for one that missed something */
+    hws_ms_t heard_at;
+    hws_ms_t looked_at;  /* when the broker looks whether to forget it */
+    hws_ms_t unknown_at; /* when it was last told of an unknown stream */
+} model_client_t;
+
+typedef struct {
+    uint32_t count; /* of its handle */
+    int owner;
+    uint64_t open_id;
+    char name[MODEL_WORD];
+    uint64_t heartbeat_interval_ms, reconnect_grace_ms, orphan_ttl_ms, buffer_bytes;
+    hws_optional_t unattached_timeout_ms, max_senders;
+    bool is_present; /* its receiver is there */
+    bool is_closing;
+    bool is_exclusive; /* one sender at a time */
+    hws_ms_t away_at;  /* since when the receiver is away */
+    hws_ms_t empty_at; /* since when it has no seat */
+    uint64_t next_sender_id;
+    uint64_t ended[4]; /* detached, finalized, dropped, cancelled */
+    hws_cause_t cause;
+    char reason[MODEL_WORD];
+} model_anchor_t;
+
+typedef struct {
+    uint32_t anchor; /* its count */
+    int client;
+    uint64_t session_id, sender_id, routing_id;
+    char label[MODEL_WORD];
+    bool is_away;   /* not attached since its client's connection ended or said HELLO */
+    bool has_ended; /* exiting */
+    bool is_ending_ours;
+    bool is_dead; /* exiting, and its client is gone */
+    bool has_gap;
+    bool is_granted; /* a GRANT is due */
+    bool is_rewound; /* and says REWIND */
+    hws_ms_t away_at, attached_at, replayed_at, rewound_at;
+    uint64_t next_seq, next_bytes; /* what comes next */
+    uint64_t high_seq, high_bytes; /* the highest that was ever forwarded */
+    uint64_t acked_seq, acked_bytes;
+    uint64_t limit_seq, limit_bytes;
+    uint64_t window_bytes;
+    uint64_t want_bytes;                 /* of the large record that waits; 0: none */
+    uint64_t want_number;                /* in order of asking */
+    uint64_t records, bytes, part_bytes; /* forwarded */
+    uint8_t ending;
+    uint8_t own_ending; /* the sender's, which ours may have replaced; 0: none */
+    uint64_t end_seq;
+    hws_cause_t cause;
+    char reason[MODEL_WORD];
+} model_seat_t;
+
+/*  What ATTACH asks.  */
+typedef struct {
+    uint64_t session_id;
+    bool has_handle;
+    hws_handle_t handle;
+    char name[MODEL_WORD];
+    char label[MODEL_WORD];
+    uint64_t wait_ms;
+} model_attach_t;
+
+typedef struct {
+    int client;
+    uint64_t id;
+    hws_ms_t until_at;
+    model_attach_t request;
+} model_waiting_t;
+
+typedef struct {
+    bool is_anchor;
+    int client;      /* the sender's, or the receiver's */
+    uint64_t number; /* session id, or open id */
+    uint32_t anchor;
+    uint64_t sender_id;
+    uint64_t acked_seq, acked_bytes;
+    uint8_t ending;
+    hws_cause_t cause;
+    char reason[MODEL_WORD];
+    hws_ms_t expires_at;
+} model_tombstone_t;
+
+typedef enum {
+    MODEL_SEAT_DUE,
+    MODEL_WAITING_DUE,
+    MODEL_ANCHOR_DUE,
+    MODEL_TOMBSTONE_DUE,
+    MODEL_CLIENT_DUE
+} model_due_kind_t;
+
+/*  Something that the time brings.  */
+typedef struct {
+    model_due_kind_t kind;
+    hws_ms_t at;
+    uint64_t which; /* routing id; place in `waiting`; anchor's count; client */
+} model_due_t;
+
+typedef struct {
+    hws_engine_options_t options;
+    hws_ms_t now;     /* the broker's own clock */
+    hws_ms_t skew;    /* how far it is behind the true one */
+    hws_ms_t turn_at; /* the next turn comes no later */
+    uint64_t late_turns;
+
+    model_client_t clients[MODEL_CLIENTS];
+    model_anchor_t anchors[MODEL_ANCHORS]; /* in order of opening */
+    size_t anchor_count;
+    model_seat_t seats[MODEL_SEATS]; /* in order of attaching */
+    size_t seat_count;
+    model_waiting_t waiting[MODEL_WAITING];
+    size_t waiting_count;
+    model_tombstone_t tombstones[MODEL_TOMBSTONES]; /* oldest first */
+    size_t tombstone_count;
+
+    bool is_exclusive[MODEL_OPENED]; /* of the anchor with this count */
+    uint32_t opened;                 /* anchors, ever */
+    uint64_t attached;               /* seats, ever */
+    uint64_t want_count;             /* wishes for large records, ever */
+    uint64_t closed;
+    uint64_t ended[4];
+
+    model_line_t lines[MODEL_LINES];
+    size_t line_count;
+    model_grant_t grants[MODEL_GRANTS]; /* of seats that are gone */
+    size_t grant_count;
+} model_t;
+
+void model_init (model_t *self, const hws_engine_options_t *options);
+
+/*  ---- Time ---- */
+
+/*  A turn begins at this point of the true clock; what was said before is forgotten.  */
+void model_turn (model_t *self, hws_ms_t now);
+
+/*  When the next turn has to be, on the true clock; and the same without the turns in
+ *  which nothing happens. HWS_NEVER: no turn is needed.  */
+hws_ms_t model_wake_at (const model_t *self);
+hws_ms_t model_deadline (const model_t *self);
+
+/*  What is due in this turn, the oldest first; returns how many.  */
+size_t model_due (const model_t *self, model_due_t due[MODEL_DUE]);
+void model_act (model_t *self, const model_due_t *due);
+
+/*  ---- What clients do ---- */
+
+/*  Whether the connection is the one by which the broker knows the client. Any other's
+ *  message is answered RESYNC. All that follows needs it.  */
+bool model_hears (const model_t *self, int client, uint32_t connection);
+
+/*  A message comes: false if nothing else is to be made of it.  */
+bool model_message (model_t *self, int client, uint32_t connection);
+
+void model_hello (model_t *self, int client, uint32_t connection, uint64_t id, uint32_t protocol);
+void model_gone (model_t *self, int client, uint32_t connection);
+void model_open (model_t *self, int client, uint64_t id, const hws_open_t *request);
+void model_attach (model_t *self, int client, uint64_t id, const model_attach_t *request);
+void model_detach (model_t *self, int client, uint64_t id, const hws_detach_t *request);
+void model_cancel (model_t *self, int client, uint64_t id, const hws_cancel_t *request);
+void model_bye (model_t *self, int client, uint64_t id);
+void model_ping (model_t *self, int client);
+
+/*  One run of a batch. `is_good`: its fields are possible. `body` is its body as text,
+ *  which is passed on.  */
+void model_run (model_t *self, int client, const hws_run_t *run, bool is_good, const char *body);
+
+/*  Both return false for what is a violation.  */
+bool model_ack (model_t *self, int client, const hws_ack_t *ack);
+bool model_want (model_t *self, int client, const hws_window_t *window);
+
+/*  The batch as a whole broke the rules: one ERROR.  */
+void model_fault (model_t *self, int client);
+
+/*  ---- What there is ---- */
+
+model_anchor_t *model_anchor (model_t *self, uint32_t count);
+model_anchor_t *model_anchor_of (model_t *self, int owner, uint64_t open_id);
+model_seat_t *model_seat (model_t *self, int client, uint64_t session_id);
+hws_handle_t model_handle (const model_t *self, uint32_t count);
+hws_engine_counts_t model_counts (const model_t *self);
+
+/*  The window of the next sender by the anchor's budget; 0: no room.  */
+uint64_t model_next_window (const model_t *self, const model_anchor_t *anchor);
+
+#endif

@@ -1,0 +1,257 @@
+#include "tests/support/model_part.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/*  ---- ATTACH ---- */
+
+/*  Clause 9: a quarter of the budget holds the floors, a quarter what windows have beyond
+ *  them, of which each gets a quarter of what is left; the rest is for large records.  */
+uint64_t model_next_window (const model_t *self, const model_anchor_t *anchor)
+{
+    const uint64_t floor = self->options.anchors.window_bytes_min;
+    const uint64_t quarter = anchor->buffer_bytes / 4;
+    const uint64_t unreserved = anchor->buffer_bytes - model_reserved_of (self, anchor->count);
+    uint64_t live = 0, extra = 0;
+    for (size_t i = 0; i < self->seat_count; i++) {
+        if (self->seats[i].anchor == anchor->count && !self->seats[i].has_ended) {
+            live++;
+            extra += self->seats[i].window_bytes - floor;
+        }
+    }
+    if ((live + 1) * floor > quarter || floor > unreserved) {
+        return 0;
+    }
+    uint64_t window = floor + (quarter > extra ? (quarter - extra) / 4 : 0);
+    if (window > self->options.anchors.window_bytes_max) {
+        window = self->options.anchors.window_bytes_max;
+    }
+    return window < unreserved ? window : unreserved;
+}
+
+static const char *find_by_handle (model_t *self, hws_handle_t handle, model_anchor_t **found)
+{
+    const uint32_t count = hws_handle_count (handle);
+    const bool is_this_epoch = hws_handle_epoch (handle) == self->options.epoch;
+    if (handle.hi != self->options.broker_id) {
+        return "wrong_broker";
+    }
+    *found = is_this_epoch ? model_anchor (self, count) : NULL;
+    if (*found) {
+        return hws_handle_equal (handle, model_handle (self, count)) ? NULL : "wrong_kind";
+    }
+    const bool was_given = is_this_epoch && count >= 1 && count <= self->opened;
+    return was_given || hws_handle_epoch (handle) < self->options.epoch ? "closed" : "not_found";
+}
+
+static const char *check_room (model_t *self, int client, const model_anchor_t *anchor)
+{
+    const hws_limits_t *const limits = &self->options.limits;
+    const size_t live = model_seats_of (self, anchor->count, true);
+    size_t own = 0;
+    for (size_t i = 0; i < self->seat_count; i++) {
+        own += self->seats[i].client == client;
+    }
+    if (anchor->is_closing) {
+        return "closed";
+    }
+    if (live >= model_value_or (anchor->max_senders, UINT64_MAX)) {
+        return "max_senders";
+    }
+    if (live >= limits->senders_per_anchor || own >= limits->seats_per_peer) {
+        return "limit";
+    }
+    if (model_seats_of (self, anchor->count, false) - live >= limits->exiting_seats) {
+        return "busy";
+    }
+    return model_next_window (self, anchor) == 0 ? "buffer_full" : NULL;
+}
+
+static void take_seat (model_t *self, int client, const model_attach_t *request,
+                       model_anchor_t *anchor)
+{
+    const uint64_t window = model_next_window (self, anchor);
+    model_seat_t *const seat = &self->seats[self->seat_count++];
+    *seat = (model_seat_t){.anchor = anchor->count,
+                           .client = client,
+                           .session_id = request->session_id,
+                           .sender_id = anchor->next_sender_id++,
+                           .is_away = self->clients[client].is_away,
+                           .away_at = self->now,
+                           .attached_at = self->now,
+                           .replayed_at = self->now,
+                           .window_bytes = window};
+    seat->routing_id = ((uint64_t) self->options.epoch << 32) + ++self->attached;
+    memcpy (seat->label, request->label, sizeof seat->label);
+    model_extend (self, seat);
+    if (anchor->is_present) {
+        model_announce (self, seat);
+    }
+}
+
+/*  Answers with the seat that there is.  */
+static void say_seat (model_t *self, const model_seat_t *seat, uint64_t id, const char *early)
+{
+    const uint64_t credit = seat->limit_seq > seat->next_seq ? seat->limit_seq - seat->next_seq : 0;
+    const uint64_t budget =
+        seat->limit_bytes > seat->next_bytes ? seat->limit_bytes - seat->next_bytes : 1;
+    const model_anchor_t *const anchor = model_anchor (self, seat->anchor);
+    if (id == 0) {
+        return;
+    }
+    if (seat->is_ending_ours) {
+        model_say (self, seat->client,
+                   "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " ended %s(%s) reason '%s'",
+                   id, seat->anchor, seat->sender_id, hws_ending_word (seat->ending),
+                   hws_cause_word ((uint16_t) seat->cause), seat->reason);
+        return;
+    }
+    model_say (self, seat->client,
+               "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " routing=%" PRIu64
+               " heartbeat=%" PRIu64 " next=%" PRIu64 "/%" PRIu64 " acked=%" PRIu64 "/%" PRIu64
+               " credit=%" PRIu64 "/%" PRIu64 " record=%" PRIu64 " early=%s",
+               id, seat->anchor, seat->sender_id, seat->routing_id, anchor->heartbeat_interval_ms,
+               seat->next_seq, seat->next_bytes, seat->acked_seq, seat->acked_bytes, credit, budget,
+               model_record_bytes (self, anchor), early);
+}
+
+static void return_to_seat (model_t *self, model_seat_t *seat)
+{
+    const uint64_t buffer = model_anchor (self, seat->anchor)->buffer_bytes;
+    seat->is_away = self->clients[seat->client].is_away;
+    seat->is_dead = seat->has_gap = seat->is_rewound = false;
+    seat->attached_at = self->now;
+    if (seat->limit_bytes == seat->next_bytes && model_reserved_of (self, seat->anchor) < buffer) {
+        seat->limit_bytes++; /* a budget of 0 would mean the default */
+    }
+}
+
+/*  Seats the sender or finds what there is of it, and answers. Returns the word of a
+ *  refusal, not yet said, or null.  */
+static const char *try_attach (model_t *self, int client, uint64_t id,
+                               const model_attach_t *request, const char *early)
+{
+    model_seat_t *const seat = model_seat (self, client, request->session_id);
+    if (seat) {
+        return_to_seat (self, seat);
+        say_seat (self, seat, id, early);
+        return NULL;
+    }
+    const model_tombstone_t *const ended =
+        model_tombstone (self, false, client, request->session_id);
+    if (ended) {
+        if (id) {
+            model_say (self, client,
+                       "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64
+                       " ended %s(%s) reason '%s'",
+                       id, ended->anchor, ended->sender_id, hws_ending_word (ended->ending),
+                       hws_cause_word ((uint16_t) ended->cause), ended->reason);
+        }
+        return NULL;
+    }
+    model_anchor_t *anchor = NULL;
+    const char *refusal = NULL;
+    if (request->has_handle) {
+        refusal = find_by_handle (self, request->handle, &anchor);
+    } else {
+        anchor = model_anchor_named (self, request->name);
+        refusal = anchor ? NULL : "not_found";
+    }
+    refusal = refusal ? refusal : check_room (self, client, anchor);
+    if (refusal == NULL) {
+        take_seat (self, client, request, anchor);
+        say_seat (self, &self->seats[self->seat_count - 1], id, early);
+    }
+    return refusal;
+}
+
+/*  ---- Attaches that wait ---- */
+
+static bool is_worth_waiting (const char *refusal)
+{
+    return strcmp (refusal, "not_found") == 0 || strcmp (refusal, "buffer_full") == 0;
+}
+
+bool model_is_waiting (const model_t *self, int client, uint64_t session_id)
+{
+    for (size_t i = 0; i < self->waiting_count; i++) {
+        if (self->waiting[i].client == client &&
+            self->waiting[i].request.session_id == session_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_waiting (model_t *self, size_t place)
+{
+    self->waiting_count--;
+    memmove (&self->waiting[place], &self->waiting[place + 1],
+             (self->waiting_count - place) * sizeof *self->waiting);
+}
+
+void model_attach (model_t *self, int client, uint64_t id, const model_attach_t *request)
+{
+    const char *refusal = try_attach (self, client, id, request, "kept");
+    if (refusal == NULL) {
+        return;
+    }
+    if (!is_worth_waiting (refusal) || request->wait_ms == 0 || self->clients[client].is_away) {
+        model_refuse (self, client, "ATTACH", id, refusal);
+        return;
+    }
+    for (size_t i = 0; i < self->waiting_count; i++) {
+        model_waiting_t *const other = &self->waiting[i];
+        if (other->client == client && other->request.session_id == request->session_id) {
+            other->id = id; /* asked again: the time goes on */
+            other->request = *request;
+            return;
+        }
+    }
+    if (self->waiting_count >= self->options.limits.waiting_attaches) {
+        model_refuse (self, client, "ATTACH", id, "limit");
+        return;
+    }
+    const uint64_t most = self->options.limits.wait_ms;
+    const uint64_t wait_ms = request->wait_ms < most ? request->wait_ms : most;
+    self->waiting[self->waiting_count++] =
+        (model_waiting_t){.client = client,
+                          .id = id,
+                          .until_at = self->now + (hws_ms_t) wait_ms,
+                          .request = *request};
+}
+
+void model_retry (model_t *self, uint32_t count, const char *name)
+{
+    for (size_t i = 0; i < self->waiting_count;) {
+        const model_waiting_t it = self->waiting[i];
+        const bool is_meant = it.request.has_handle
+                                  ? hws_handle_equal (it.request.handle, model_handle (self, count))
+                                  : strcmp (it.request.name, name) == 0;
+        const char *const refusal =
+            is_meant ? try_attach (self, it.client, it.id, &it.request, "dropped") : "not_found";
+        if (refusal && is_worth_waiting (refusal)) {
+            i++;
+            continue;
+        }
+        take_waiting (self, i);
+        if (refusal) {
+            model_refuse (self, it.client, "ATTACH", it.id, refusal);
+        }
+    }
+}
+
+void model_wait_over (model_t *self, size_t place)
+{
+    const model_waiting_t it = self->waiting[place];
+    take_waiting (self, place);
+    const char *const refusal = try_attach (self, it.client, it.id, &it.request, "dropped");
+    if (refusal) {
+        model_refuse (self, it.client, "ATTACH", it.id, refusal);
+    }
+}

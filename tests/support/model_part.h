@@ -1,0 +1,83 @@
+/*  What the files of the model share (model.h).
+ */
+#ifndef TEST_MODEL_PART_H
+#define TEST_MODEL_PART_H
+
+#include "tests/support/model.h"
+
+/*  The broker says something to a client; nothing to one whose connection has ended.  */
+__attribute__ ((format (printf, 3, 4))) void model_say (model_t *self, int client,
+                                                        const char *format, ...);
+
+/*  Says it to a connection, whoever has it.  */
+__attribute__ ((format (printf, 4, 5))) void model_say_to (model_t *self, int client,
+                                                           uint32_t connection, const char *format,
+                                                           ...);
+
+void model_refuse (model_t *self, int client, const char *verb, uint64_t id, const char *code);
+void model_ok (model_t *self, int client, const char *verb, uint64_t id);
+
+/*  Everything of the client is away from now on.  */
+void model_leave (model_t *self, int client);
+
+/*  ---- Anchors ---- */
+
+model_anchor_t *model_anchor_named (model_t *self, const char *name);
+uint64_t model_value_or (hws_optional_t asked, uint64_t otherwise);
+uint64_t model_record_bytes (const model_t *self, const model_anchor_t *anchor);
+void model_anchor_leave (model_t *self, model_anchor_t *anchor);
+
+/*  The receiver, or nobody, reads on: everything ends, and the anchor is gone.  */
+void model_anchor_close (model_t *self, uint32_t count, hws_cause_t cause, const char *reason);
+
+/*  Somebody else cancels it.  */
+void model_anchor_cancel (model_t *self, uint32_t count, hws_cause_t cause, const char *reason);
+
+/*  Its sender finalizes the exclusive anchor; it got another ending after all.  */
+void model_anchor_finalize (model_anchor_t *anchor);
+void model_anchor_reopen (model_anchor_t *anchor);
+
+/*  The anchor is gone, its last word is said.  */
+void model_anchor_finish (model_t *self, uint32_t count);
+
+/*  A seat has gone.  */
+void model_anchor_left (model_t *self, uint32_t count);
+
+/*  Large records that wait get their room, in order of asking.  */
+void model_serve (model_t *self, const model_anchor_t *anchor);
+
+/*  ---- What is remembered ---- */
+
+void model_remember (model_t *self, model_tombstone_t tombstone);
+
+/*  Of a client's stream or anchor, of a sender's id; or null.  */
+const model_tombstone_t *model_tombstone (const model_t *self, bool is_anchor, int client,
+                                          uint64_t number);
+const model_tombstone_t *model_tombstone_of_sender (const model_t *self, hws_handle_t handle,
+                                                    uint64_t sender_id);
+bool model_anchor_has_ended (const model_t *self, uint32_t count);
+
+/*  ---- Attaches that wait ---- */
+
+void model_retry (model_t *self, uint32_t count, const char *name);
+void model_wait_over (model_t *self, size_t place);
+bool model_is_waiting (const model_t *self, int client, uint64_t session_id);
+
+/*  ---- Seats ---- */
+
+model_seat_t *model_seat_of_sender (model_t *self, uint32_t anchor, uint64_t sender_id);
+size_t model_seats_of (const model_t *self, uint32_t anchor, bool only_live);
+uint64_t model_reserved (const model_seat_t *seat);
+uint64_t model_reserved_of (const model_t *self, uint32_t anchor);
+void model_announce (model_t *self, const model_seat_t *seat);
+void model_extend (const model_t *self, model_seat_t *seat);
+void model_rewind (model_t *self, model_seat_t *seat);
+void model_replay (model_t *self, model_seat_t *seat);
+void model_end (model_t *self, model_seat_t *seat, uint8_t type, hws_cause_t cause,
+                const char *reason, bool is_override);
+void model_seat_remove (model_t *self, model_seat_t *seat);
+void model_remember_seat (model_t *self, const model_seat_t *seat);
+hws_ms_t model_seat_due (const model_t *self, const model_seat_t *seat);
+void model_seat_expire (model_t *self, model_seat_t *seat);
+
+#endif
