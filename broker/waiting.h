@@ -1,5 +1,6 @@
 /*  Attaches that wait: for an anchor that is not there yet, for room, or until the front of
- *  a dedicated anchor is bound.
+ *  a dedicated anchor is bound (docs/protocol.md, "State tables": "ATTACH that waits, at the
+ *  broker").
  *
  *  Bounded in number and in time. A waiting attach belongs to its client and is
  *  forgotten with its connection; the client asks again.

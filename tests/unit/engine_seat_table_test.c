@@ -204,6 +204,14 @@ static void send_ahead (void)
     send_run (stream_records (&stream, 1, 8));
 }
 
+static void send_ahead_and_ping (void)
+{
+    words_t before = {0};
+    send_ahead ();
+    hear (&before);
+    client_ping (s_sender);
+}
+
 static void send_ending (void)
 {
     stream_t stream = stream_at_next ();
@@ -350,6 +358,7 @@ static const step_t events[] = {
     {"run that is next, while the receiver is away", send_while_receiver_is_away, NULL},
     {"run that was seen", send_seen, NULL},
     {"run ahead", send_ahead, NULL},
+    {"PING after that", send_ahead_and_ping, NULL},
     {"run against the rules", send_violation, NULL},
     {"DETACHED at its number", send_ending, NULL},
     {"FINALIZED at its number, mpsc", send_finalized, NULL},
