@@ -5,7 +5,7 @@
 #include "tests/support/engine_test.h"
 #include "tests/support/engine_words.h"
 
-enum { SESSION = 5, WAIT_MS = 2000, SMALLEST_BUFFER = 4096 };
+enum { SESSION = 5, TOKEN = 77, WAIT_MS = 2000, SMALLEST_BUFFER = 4096 };
 
 static client_t *s_receiver;
 static client_t *s_other;   /* has the only seat that fits, while one waits for room */
@@ -64,7 +64,8 @@ static void ask (void)
 {
     hws_control_t message = {
         .verb = HWS_VERB_ATTACH,
-        .as.attach = {.anchor = "a", .session_id = SESSION, .wait_ms = WAIT_MS}};
+        .as.attach = {
+            .anchor = "a", .session_id = SESSION, .wait_ms = WAIT_MS, .cancel_token = TOKEN}};
     client_ask (s_waiting, &message);
 }
 
@@ -129,6 +130,12 @@ static void end_anchor (void)
     anchor_cancel (s_receiver, s_handle, 0, "");
 }
 
+static void cancel_token (void)
+{
+    hws_control_t message = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = TOKEN};
+    client_ask (s_other, &message);
+}
+
 static void send_run (void)
 {
     stream_t stream = {.client = s_waiting, .session_id = SESSION};
@@ -159,6 +166,7 @@ static const step_t events[] = {
     {"front bound", bound, "for the anchor, for room, over"},
     {"front cannot be bound", bind_fails, "for the anchor, for room, over"},
     {"anchor ends", end_anchor, "for the anchor, over"},
+    {"CANCEL_TOKEN of its token", cancel_token, NULL},
     {"wait_ms over", let_time_pass, NULL},
     {"broker leaves, wait_ms over", leave_and_let_time_pass, NULL},
     {"run of its stream", send_run, NULL},
