@@ -140,6 +140,7 @@ typedef struct {
     int64_t buffer_bytes;          /* all records that are sent and not yet acknowledged */
     int64_t wait_ms;               /* how long hws_receiver_open waits for the broker's answer */
     bool manual_ack;               /* records count as consumed by hws_receiver_ack only */
+    uint64_t cancel_token;         /* cancels the anchor, see hws_token_new; 0: none */
     bool exclusive;                /* one sender at a time, and one that finalizes closes it */
     bool dedicated;                /* a socket of its own at the broker, which senders find */
 } hws_receiver_options_t;
@@ -249,9 +250,10 @@ void hws_receiver_destroy (hws_receiver_t **receiver);
 typedef struct hws_sender hws_sender_t;
 
 typedef struct {
-    const char *label; /* shown to the receiver; null: none */
-    int64_t wait_ms;   /* also wait so long for a broker, an anchor or its room that are not
-                          there yet; HWS_FOREVER; 0: do not */
+    const char *label;     /* shown to the receiver; null: none */
+    int64_t wait_ms;       /* also wait so long for a broker, an anchor or its room that are not
+                              there yet; HWS_FOREVER; 0: do not */
+    uint64_t cancel_token; /* cancels the attach and the stream, see hws_token_new; 0: none */
 } hws_sender_options_t;
 
 /*  Fills in the defaults: no label, wait_ms 0.  */
@@ -318,6 +320,15 @@ int hws_sender_finalize (hws_sender_t *sender, int64_t timeout_ms);
  *  HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
 int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
 
+/*  Cancels the whole anchor that the sender is attached to: every stream ends
+ *  cancelled(requested) with the reason, this one included; one that has ended cleanly stays
+ *  so. Nobody attaches any more, and the anchor closes when the receiver has consumed the
+ *  last ending. Waits for the broker's word at most `timeout_ms`; without a connection there
+ *  is none, HWS_EUNREACHABLE: the broker is told when it is back while the sender is there.
+ *  Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE, HWS_ETRANSPORT (the broker
+ *  was lost for good), HWS_EDENIED (this stream has ended and gives no right any more).  */
+int hws_sender_cancel_anchor (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
+
 /*  0 while the stream lives or after it detached cleanly, else how it ended
  *  (HWS_ECANCELLED, HWS_ETRANSPORT); does not wait. `cause` and `reason`, if not
  *  null, get the stable word and the sentence, "" while there are none; they live as long
@@ -335,12 +346,35 @@ void hws_sender_progress (hws_sender_t *sender, uint64_t *records, uint64_t *byt
  *  cancelled(interrupted) without waiting. Accepts null.  */
 void hws_sender_destroy (hws_sender_t **sender);
 
+/*  ---- Cancel tokens ---- */
+
+/*  A number that names a stream or an anchor before it exists: make one, give it to whoever
+ *  shall be able to cancel, and attach or open with it. Several streams may carry one.
+ *  Returns 0 or HWS_ESYSTEM.  */
+int hws_token_new (uint64_t *token);
+
+/*  Cancels what carries the token, here or at any other client of the broker, now or when it
+ *  comes: streams end cancelled(requested) with the reason, an anchor as by
+ *  hws_sender_cancel_anchor, attaches and opens that wait or come later fail with
+ *  HWS_ECANCELLED. Those of this client end at once, broker or not, also when another thread
+ *  waits for them. The broker remembers the cancel for its `cancel.orphan_ttl_ms`, the
+ *  client for two minutes, in which it tells another broker too. Idempotent; 0 is no token
+ *  and nothing is done.
+ *
+ *  Waits for the broker's word at most `timeout_ms`, and for a broker at most for the
+ *  client's connect_ms; whatever it returns but HWS_ELIMIT and HWS_ENO_MEMORY, the client
+ *  goes on asking until it is answered. `reason` may be null. Returns 0, HWS_ETIMEOUT,
+ *  HWS_EWOULD_BLOCK, HWS_EUNREACHABLE, HWS_ELIMIT (the broker, or this client, has too many
+ *  cancels to remember), HWS_EDENIED, HWS_ENO_MEMORY.  */
+int hws_client_cancel_token (hws_client_t *client, uint64_t token, const char *reason,
+                             int64_t timeout_ms);
+
 /*  ---- Cancel registry ---- */
 
 /*  For programs that cancel work of their own by a number, within the process: whoever knows
  *  the token may cancel what it names, also before it exists. Nothing of it goes to a
- *  broker. All functions are safe from any thread. Token 0 means none: every call takes it
- *  and does nothing.  */
+ *  broker; its tokens are not those of hws_token_new. All functions are safe from any
+ *  thread. Token 0 means none: every call takes it and does nothing.  */
 
 typedef struct hws_registry hws_registry_t;
 typedef struct hws_waiter hws_waiter_t;

@@ -88,6 +88,12 @@ static int start_thread (hws_client_t *self)
     return rc;
 }
 
+static void token_notified (hws_session_t *session)
+{
+    hws_client_t *const self = hws_container_of (session, hws_client_t, session);
+    pthread_cond_broadcast (&self->token_told);
+}
+
 static int session_of (hws_client_t *self, const hws_client_options_t *options)
 {
     struct {
@@ -102,7 +108,8 @@ static int session_of (hws_client_t *self, const hws_client_options_t *options)
                                      .seed = random.seed,
                                      .hash_key = random.hash_key,
                                      .connect_ms = options->connect_ms,
-                                     .give_up_ms = options->give_up_ms};
+                                     .give_up_ms = options->give_up_ms,
+                                     .notify = token_notified};
     snprintf (session.name, sizeof session.name, "%s", options->name ? options->name : "hawser");
     return hws_session_init (&self->session, &session, hws_clock_ms ());
 }
@@ -129,6 +136,10 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
     if (rc) {
         goto no_cond;
     }
+    rc = hws_cond_init (&self->token_told);
+    if (rc) {
+        goto no_token_cond;
+    }
     rc = session_of (self, options);
     if (rc) {
         goto no_session;
@@ -150,6 +161,8 @@ no_thread:
     }
     hws_session_fini (&self->session);
 no_session:
+    pthread_cond_destroy (&self->token_told);
+no_token_cond:
     pthread_cond_destroy (&self->gone);
 no_cond:
     pthread_mutex_destroy (&self->lock);
@@ -207,6 +220,7 @@ void hws_client_destroy (hws_client_t **client)
     hws_session_fini (&self->session);
     close (self->wake);
     free (self->buffer);
+    pthread_cond_destroy (&self->token_told);
     pthread_cond_destroy (&self->gone);
     pthread_mutex_destroy (&self->lock);
     free (self);

@@ -27,8 +27,9 @@
 #include <stdatomic.h>
 
 struct hws_client {
-    pthread_mutex_t lock; /* of session, is_asleep, is_stopping, gone, privates */
-    pthread_cond_t gone;  /* the session is GONE */
+    pthread_mutex_t lock;      /* of session, is_asleep, is_stopping, privates, the conditions */
+    pthread_cond_t gone;       /* the session is GONE */
+    pthread_cond_t token_told; /* more is known of a token's cancel */
     hws_session_t session;
     bool is_asleep;   /* the thread waits, or is about to: it has to be woken */
     bool is_stopping; /* the thread is to end */

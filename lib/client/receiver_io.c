@@ -131,6 +131,7 @@ static int take_options (hws_open_t *open, const char *name, const hws_receiver_
         }
         snprintf (open->name, sizeof open->name, "%s", name);
     }
+    open->cancel_token = options->cancel_token;
     open->kind = options->exclusive ? HWS_KIND_SPSC : HWS_KIND_MPSC;
     open->dedicated = options->dedicated;
     const bool is_valid =

@@ -39,6 +39,7 @@ static int take_options (hws_session_sender_t *core, const char *anchor,
     if (options->wait_ms < HWS_FOREVER) {
         return HWS_EINVALID;
     }
+    core->cancel_token = options->cancel_token;
     core->wait_ms = options->wait_ms == HWS_FOREVER ? INT64_MAX : (uint64_t) options->wait_ms;
     return 0;
 }

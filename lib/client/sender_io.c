@@ -251,6 +251,26 @@ int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout
     return is_ended_here ? HWS_EUNREACHABLE : rc;
 }
 
+int hws_sender_cancel_anchor (hws_sender_t *sender, const char *reason, int64_t timeout_ms)
+{
+    hws_client_t *const client = sender->client;
+    if (!hws_client_is_ours (client)) {
+        return HWS_EWRONG_PROCESS;
+    }
+    const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
+    hws_client_lock (client);
+    hws_session_cancel_anchor (&client->session, hws_clock_ms (), &sender->core, reason);
+    hws_client_unlock (client, true);
+    int waited = 0;
+    hws_client_lock (client);
+    while (sender->core.anchor_result == HWS_EWOULD_BLOCK && !waited) {
+        waited = hws_sender_wait (sender, &deadline);
+    }
+    const int rc = sender->core.anchor_result;
+    hws_client_unlock (client, false);
+    return rc == HWS_EWOULD_BLOCK ? waited : rc;
+}
+
 /*  ---- Asking ---- */
 
 int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **reason)

@@ -35,6 +35,11 @@ static bool advance (hws_session_t *self, hws_session_event_t event)
     return true;
 }
 
+void hws_session_set_error (hws_session_t *self, int code, const char *reason)
+{
+    snprintf (self->error, sizeof self->error, "%s", reason[0] ? reason : hws_strerror (code));
+}
+
 /*  ---- Liveness ---- */
 
 /*  The smaller of two intervals, of which 0 is none.  */
@@ -218,6 +223,7 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     if (!is_same) {
         hws_session_end_all (self, HWS_CAUSE_LOST, "the broker was restarted");
     }
+    hws_session_resume_tokens (self, now, is_same);
     hws_session_resume (self, now);
     set_pulse (self);
 }
@@ -270,6 +276,12 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
         break;
     case HWS_ABOUT_CANCEL:
         hws_session_cancel_answered (request->owner, control);
+        break;
+    case HWS_ABOUT_CANCEL_ANCHOR:
+        hws_session_cancel_anchor_answered (request->owner, control);
+        break;
+    case HWS_ABOUT_TOKEN:
+        hws_session_token_answered (self, request, control);
         break;
     case HWS_ABOUT_WANT:
     case HWS_ABOUT_RETRY:
@@ -393,6 +405,12 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
     case HWS_ABOUT_CANCEL:
         hws_session_cancel_due (self, now, request->owner);
         break;
+    case HWS_ABOUT_CANCEL_ANCHOR:
+        hws_session_cancel_anchor_due (self, now, request->owner);
+        break;
+    case HWS_ABOUT_TOKEN:
+        hws_session_token_due (self, now, request);
+        break;
     case HWS_ABOUT_WANT:
         hws_session_want_due (request->owner);
         break;
@@ -491,6 +509,7 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
 void hws_session_fini (hws_session_t *self)
 {
     hws_assert (self->senders.count == 0 && self->receivers.count == 0);
+    hws_session_forget_tokens (self);
     hws_session_drop_outbox (self);
     hws_map_fini (&self->sessions);
     hws_map_fini (&self->streams);

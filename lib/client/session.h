@@ -17,7 +17,9 @@
 #include "client/rx.h"
 #include "client/tx.h"
 
-#define HWS_REQUEST_RETRY_MS 3000 /* an answer that did not come is asked for again */
+#define HWS_REQUEST_RETRY_MS 3000   /* an answer that did not come is asked for again */
+#define HWS_TOKEN_TTL_MS     120000 /* a cancelled token is remembered so long */
+#define HWS_TOKENS_MAX       1024
 #define HWS_HELLO_WAIT_MS    5000 /* the greeting; then the connection is given up */
 #define HWS_WANT_RETRY_MS    500
 
@@ -54,17 +56,19 @@ typedef enum {
 
 /*  What a timer or a request is about.  */
 typedef enum {
-    HWS_ABOUT_HELLO,  /* owner: the session */
-    HWS_ABOUT_BYE,    /* the session */
-    HWS_ABOUT_OPEN,   /* a receiver */
-    HWS_ABOUT_CLOSE,  /* a receiver: CANCEL of its anchor */
-    HWS_ABOUT_ATTACH, /* a sender */
-    HWS_ABOUT_CANCEL, /* a sender: its own CANCEL */
-    HWS_ABOUT_WANT,   /* a sender: WINDOW; a timer only */
-    HWS_ABOUT_RETRY,  /* the session: connect, or say HELLO, again; a timer only */
-    HWS_ABOUT_PULSE,  /* the session: ping and judge; a timer only */
-    HWS_ABOUT_FLUSH,  /* a receiver: what its reader consumed is said; a timer only */
-    HWS_ABOUT_GIVE_UP /* the session: no broker for too long; a timer only */
+    HWS_ABOUT_HELLO,         /* owner: the session */
+    HWS_ABOUT_BYE,           /* the session */
+    HWS_ABOUT_OPEN,          /* a receiver */
+    HWS_ABOUT_CLOSE,         /* a receiver: CANCEL of its anchor */
+    HWS_ABOUT_ATTACH,        /* a sender */
+    HWS_ABOUT_CANCEL,        /* a sender: its own CANCEL */
+    HWS_ABOUT_CANCEL_ANCHOR, /* a sender: CANCEL of the whole anchor */
+    HWS_ABOUT_TOKEN,         /* a cancelled token; then when it is forgotten */
+    HWS_ABOUT_WANT,          /* a sender: WINDOW; a timer only */
+    HWS_ABOUT_RETRY,         /* the session: connect, or say HELLO, again; a timer only */
+    HWS_ABOUT_PULSE,         /* the session: ping and judge; a timer only */
+    HWS_ABOUT_FLUSH,         /* a receiver: what its reader consumed is said; a timer only */
+    HWS_ABOUT_GIVE_UP        /* the session: no broker for too long; a timer only */
 } hws_about_t;
 
 /*  A request that waits for its answer, or a bare timer.  */
@@ -85,7 +89,8 @@ struct hws_session_sender {
     hws_handle_t handle;
     hws_name_t anchor;
     hws_name_t label;
-    uint64_t wait_ms; /* for an anchor that is not there yet */
+    uint64_t wait_ms;      /* for an anchor that is not there yet */
+    uint64_t cancel_token; /* 0: none */
 
     hws_endpoint_t endpoint; /* it ended with HWS_EMOVED: attach by `handle` there; else "" */
 
@@ -105,8 +110,12 @@ struct hws_session_sender {
     bool is_cancel_owed;   /* it ended here, cancelled; the broker is to be told when it is back */
     bool is_ended_here;    /* likewise, told or not */
     hws_reason_t cancel_reason;
+    bool is_anchor_cancel_owed; /* CANCEL of the anchor is to be said, or to be answered */
+    int anchor_result;          /* of that; HWS_EWOULD_BLOCK until the program may know more */
+    hws_reason_t anchor_reason;
     hws_request_t attach;
     hws_request_t cancel;
+    hws_request_t cancel_anchor;
     hws_request_t want;
 };
 
@@ -137,11 +146,12 @@ struct hws_session_receiver {
 
 typedef struct {
     hws_id_t client_id;
-    hws_name_t name;         /* of the program */
-    uint64_t seed;           /* of jitter */
-    hws_hash_key_t hash_key; /* of the maps */
-    int64_t connect_ms;      /* negative: for ever */
-    int64_t give_up_ms;      /* likewise */
+    hws_name_t name;                      /* of the program */
+    uint64_t seed;                        /* of jitter */
+    hws_hash_key_t hash_key;              /* of the maps */
+    int64_t connect_ms;                   /* negative: for ever */
+    int64_t give_up_ms;                   /* likewise */
+    void (*notify) (hws_session_t *self); /* more is known of a token's cancel; or null */
 } hws_session_options_t;
 
 /*  What happened that should not have.  */
@@ -161,6 +171,7 @@ struct hws_session {
     hws_list_t ready;   /* senders that may have runs, in turn */
     hws_list_t wants;   /* senders with a WINDOW to say */
     hws_list_t touched; /* receivers that the batch at hand brought something */
+    hws_list_t tokens;  /* cancelled here, in session_token.c */
     hws_list_t busy;    /* anchors (rx) that may have acknowledgements or cancels to say */
     hws_map_t sessions; /* senders by session id */
     hws_map_t streams;  /* of all receivers, by routing session id */
@@ -291,7 +302,30 @@ bool hws_session_changed (hws_session_sender_t *sender);
 void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                          const char *reason);
 
+/*  Cancels the whole anchor that the sender is attached to: requested. `anchor_result` and
+ *  notify tell what became of it. Without a connection that is nothing yet: the broker is
+ *  told when it is back.  */
+void hws_session_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                const char *reason);
+
 /*  Takes the sender out; a stream that lives is cancelled without waiting.  */
 void hws_session_remove_sender (hws_session_sender_t *sender);
+
+/*  ---- Cancel tokens ---- */
+
+/*  Cancels the token: what is being attached or opened here with it ends at once, the
+ *  broker is asked until it answers, and another broker is told too. For HWS_TOKEN_TTL_MS
+ *  it is remembered; until then nothing attaches or opens here with it. Idempotent, the
+ *  first reason stays. Returns 0, HWS_ENO_MEMORY, or HWS_ELIMIT when so many wait for an
+ *  answer that none may be forgotten.  */
+int hws_session_cancel_token (hws_session_t *self, hws_ms_t now, uint64_t token,
+                              const char *reason);
+
+/*  What the broker has said to that: HWS_EWOULD_BLOCK, nothing yet; 0, done;
+ *  HWS_EUNREACHABLE, nothing in time; or why it refused.  */
+int hws_session_token_result (const hws_session_t *self, uint64_t token);
+
+/*  Its first half alone: what is being attached or opened here with the token ends.  */
+void hws_session_cancel_waiting (hws_session_t *self, uint64_t token, const char *reason);
 
 #endif

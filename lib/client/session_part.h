@@ -2,7 +2,8 @@
  *
  *  session.c has the connection, its liveness and time; session_request.c requests and
  *  the outbox; session_sender.c and session_receiver.c what the broker and the application
- *  say of one stream or anchor; session_batch.c the batches, in and out.
+ *  say of one stream or anchor; session_token.c the cancel tokens; session_batch.c the
+ *  batches, in and out.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
@@ -13,6 +14,9 @@
 
 /*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
 void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
+
+/*  The last word on what went wrong: the reason, or what the code says.  */
+void hws_session_set_error (hws_session_t *self, int code, const char *reason);
 
 /*  Whether there was a connection and is none: nobody answers.  */
 static inline bool hws_session_is_away (const hws_session_t *self)
@@ -51,6 +55,10 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control);
 void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_cancel_anchor_answered (hws_session_sender_t *sender,
+                                         const hws_control_t *control);
+void hws_session_cancel_anchor_due (hws_session_t *self, hws_ms_t now,
+                                    hws_session_sender_t *sender);
 void hws_session_want_due (hws_session_sender_t *sender);
 void hws_session_granted (hws_session_t *self, const hws_grant_t *grant);
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
@@ -92,6 +100,25 @@ void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
 
 /*  The anchor was seen to miss something: it is opened again.  */
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  The anchor was not opened, by the broker's word or by this client's.  */
+void hws_session_refuse_receiver (hws_session_receiver_t *receiver, int code, const char *reason);
+
+/*  ---- session_token.c ---- */
+
+void hws_session_token_answered (hws_session_t *self, hws_request_t *request,
+                                 const hws_control_t *control);
+void hws_session_token_due (hws_session_t *self, hws_ms_t now, hws_request_t *request);
+
+/*  A lost connection; a new one, to the broker of before or to another; a HELLO that was
+ *  refused; the end.  */
+void hws_session_suspend_tokens (hws_session_t *self, hws_ms_t now, bool was_up);
+void hws_session_resume_tokens (hws_session_t *self, hws_ms_t now, bool is_same);
+void hws_session_refuse_tokens (hws_session_t *self, int code);
+void hws_session_forget_tokens (hws_session_t *self);
+
+/*  Why a token was cancelled here, or null.  */
+const char *hws_session_token_reason (const hws_session_t *self, hws_ms_t now, uint64_t token);
 
 /*  ---- session_batch.c ---- */
 

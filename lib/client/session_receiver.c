@@ -60,7 +60,11 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
     hws_request_init (&receiver->close, HWS_ABOUT_CLOSE, receiver);
     hws_request_init (&receiver->flush_timer, HWS_ABOUT_FLUSH, receiver);
     hws_list_append (&self->receivers, &receiver->link);
-    if (self->state == HWS_SESSION_UP) {
+    const char *const cancelled =
+        hws_session_token_reason (self, now, receiver->options.cancel_token);
+    if (cancelled) {
+        hws_session_refuse_receiver (receiver, HWS_ECANCELLED, cancelled);
+    } else if (self->state == HWS_SESSION_UP) {
         ask_open (self, now, receiver);
     } else {
         await_broker (self, receiver);
@@ -299,6 +303,7 @@ void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
         hws_session_sender_t *const sender = hws_container_of (link, hws_session_sender_t, link);
         hws_session_suspend_sender (self, was_up ? now : sender->asked_at, sender);
     }
+    hws_session_suspend_tokens (self, now, was_up);
 }
 
 void hws_session_resume (hws_session_t *self, hws_ms_t now)
@@ -349,17 +354,23 @@ void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reaso
     }
 }
 
+void hws_session_refuse_receiver (hws_session_receiver_t *receiver, int code, const char *reason)
+{
+    if (receiver->rx.state == HWS_RX_OPENING) {
+        hws_session_set_error (receiver->session, code, reason);
+        receiver->rx.result = code;
+        finish (receiver, HWS_CAUSE_TRANSPORT, reason);
+    }
+}
+
 void hws_session_refuse_new (hws_session_t *self, int code, const char *reason)
 {
     for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_receiver_t *const receiver = receiver_of (link);
-        if (receiver->rx.state == HWS_RX_OPENING) {
-            receiver->rx.result = code;
-            finish (receiver, HWS_CAUSE_TRANSPORT, reason);
-        }
+        hws_session_refuse_receiver (receiver_of (link), code, reason);
     }
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_refuse_sender (hws_container_of (link, hws_session_sender_t, link), code,
                                    reason);
     }
+    hws_session_refuse_tokens (self, code);
 }

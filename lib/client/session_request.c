@@ -62,9 +62,14 @@ void hws_session_settle (hws_session_t *self, hws_request_t *request)
 static hws_verb_t verb_of (hws_about_t about)
 {
     static const hws_verb_t verbs[] = {
-        [HWS_ABOUT_HELLO] = HWS_VERB_HELLO,   [HWS_ABOUT_BYE] = HWS_VERB_BYE,
-        [HWS_ABOUT_OPEN] = HWS_VERB_OPEN,     [HWS_ABOUT_CLOSE] = HWS_VERB_CANCEL,
-        [HWS_ABOUT_ATTACH] = HWS_VERB_ATTACH, [HWS_ABOUT_CANCEL] = HWS_VERB_CANCEL,
+        [HWS_ABOUT_HELLO] = HWS_VERB_HELLO,
+        [HWS_ABOUT_BYE] = HWS_VERB_BYE,
+        [HWS_ABOUT_OPEN] = HWS_VERB_OPEN,
+        [HWS_ABOUT_CLOSE] = HWS_VERB_CANCEL,
+        [HWS_ABOUT_ATTACH] = HWS_VERB_ATTACH,
+        [HWS_ABOUT_CANCEL] = HWS_VERB_CANCEL,
+        [HWS_ABOUT_CANCEL_ANCHOR] = HWS_VERB_CANCEL,
+        [HWS_ABOUT_TOKEN] = HWS_VERB_CANCEL_TOKEN,
     };
     return verbs[about];
 }

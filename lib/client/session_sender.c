@@ -1,5 +1,7 @@
 #include "client/session_part.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -60,6 +62,7 @@ static void ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t 
     }
     snprintf (attach->label, sizeof attach->label, "%s", sender->label);
     attach->session_id = sender->session_id;
+    attach->cancel_token = sender->cancel_token;
     attach->supported_transport_keys =
         (hws_words_t){.count = 2, .word = {HWS_TRANSPORT_MUX, HWS_TRANSPORT_DEDICATED}};
     if (sender->tx.state == HWS_TX_ATTACHING) {
@@ -90,7 +93,8 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     sender->wait_until =
         sender->wait_ms < HWS_NEVER ? hws_time_after (now, (hws_ms_t) sender->wait_ms) : HWS_NEVER;
     sender->again_at = now;
-    sender->is_cancel_owed = sender->is_ended_here = false;
+    sender->is_cancel_owed = sender->is_ended_here = sender->is_anchor_cancel_owed = false;
+    sender->anchor_result = 0;
     sender->endpoint[0] = '\0';
     sender->interval_ms = 0;
     sender->want_said = 0;
@@ -98,11 +102,15 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     sender->node = (hws_map_node_t){.next = NULL};
     hws_request_init (&sender->attach, HWS_ABOUT_ATTACH, sender);
     hws_request_init (&sender->cancel, HWS_ABOUT_CANCEL, sender);
+    hws_request_init (&sender->cancel_anchor, HWS_ABOUT_CANCEL_ANCHOR, sender);
     hws_request_init (&sender->want, HWS_ABOUT_WANT, sender);
     hws_put_u64 (sender->key, sender->session_id);
     hws_map_insert (&self->sessions, &sender->node, hws_bytes (sender->key, sizeof sender->key));
     hws_list_append (&self->senders, &sender->link);
-    if (self->state == HWS_SESSION_UP) {
+    const char *const cancelled = hws_session_token_reason (self, now, sender->cancel_token);
+    if (cancelled) {
+        hws_session_refuse_sender (sender, HWS_ECANCELLED, cancelled);
+    } else if (self->state == HWS_SESSION_UP) {
         ask_attach (self, now, sender);
     } else {
         await_broker (self, sender);
@@ -376,6 +384,58 @@ void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_send
     }
 }
 
+/*  ---- Cancelling the anchor ---- */
+
+static void say_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    hws_control_t control = {.verb = HWS_VERB_CANCEL};
+    control.as.cancel.handle = sender->handle;
+    hws_text_copy (control.as.cancel.reason, sizeof control.as.cancel.reason,
+                   sender->anchor_reason);
+    hws_session_ask (self, now, &sender->cancel_anchor, &control, HWS_REQUEST_RETRY_MS);
+}
+
+/*  What became of it; the first word counts.  */
+static void tell_anchor_result (hws_session_sender_t *sender, int result)
+{
+    if (sender->anchor_result == HWS_EWOULD_BLOCK) {
+        sender->anchor_result = result;
+        sender->notify (sender);
+    }
+}
+
+void hws_session_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                const char *reason)
+{
+    if (sender->is_anchor_cancel_owed || !sender->has_handle) {
+        return;
+    }
+    hws_text_copy (sender->anchor_reason, sizeof sender->anchor_reason, reason);
+    sender->is_anchor_cancel_owed = true;
+    sender->anchor_result = HWS_EWOULD_BLOCK;
+    if (hws_session_is_away (self)) {
+        tell_anchor_result (sender, HWS_EUNREACHABLE);
+    } else if (self->state == HWS_SESSION_UP) {
+        say_cancel_anchor (self, now, sender);
+    }
+}
+
+void hws_session_cancel_anchor_answered (hws_session_sender_t *sender, const hws_control_t *control)
+{
+    hws_session_settle (sender->session, &sender->cancel_anchor);
+    sender->is_anchor_cancel_owed = false;
+    tell_anchor_result (sender, control->form == HWS_FORM_OK ? 0 : control->as.refusal.code);
+}
+
+void hws_session_cancel_anchor_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (self->state == HWS_SESSION_UP) {
+        say_cancel_anchor (self, now, sender);
+    }
+}
+
+/*  ---- The broker's word ---- */
+
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
                                    const hws_stream_cancel_t *message)
 {
@@ -407,6 +467,7 @@ void hws_session_remove_sender (hws_session_sender_t *sender)
     }
     hws_session_settle (self, &sender->attach);
     hws_session_settle (self, &sender->cancel);
+    hws_session_settle (self, &sender->cancel_anchor);
     hws_session_settle (self, &sender->want);
     hws_list_remove (&sender->ready_link);
     hws_list_remove (&sender->want_link);
@@ -422,6 +483,7 @@ void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_
     hws_tx_suspend (&sender->tx);
     hws_session_settle (self, &sender->attach);
     hws_session_settle (self, &sender->cancel);
+    hws_session_settle (self, &sender->cancel_anchor);
     hws_session_settle (self, &sender->want);
     hws_list_remove (&sender->ready_link);
     hws_list_remove (&sender->want_link);
@@ -441,10 +503,14 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
     } else if (sender->is_cancel_owed) {
         say_cancel (self, now, sender);
     }
+    if (sender->is_anchor_cancel_owed) {
+        say_cancel_anchor (self, now, sender);
+    }
 }
 
 void hws_session_forsake_sender (hws_session_sender_t *sender)
 {
+    tell_anchor_result (sender, HWS_EUNREACHABLE);
     if (sender->tx.state == HWS_TX_CANCELLING) {
         end_here (sender);
     }
@@ -452,7 +518,8 @@ void hws_session_forsake_sender (hws_session_sender_t *sender)
 
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason)
 {
-    sender->is_cancel_owed = false; /* whom it was owed is gone */
+    sender->is_cancel_owed = sender->is_anchor_cancel_owed = false; /* whom it was owed is gone */
+    tell_anchor_result (sender, HWS_ETRANSPORT);
     if (sender->tx.state == HWS_TX_CANCELLING) {
         end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
     } else if (sender->tx.state != HWS_TX_ATTACHING) {
@@ -463,6 +530,7 @@ void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const
 void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason)
 {
     if (sender->tx.state == HWS_TX_ATTACHING) {
+        hws_session_set_error (sender->session, code, reason);
         end (sender, code, hws_error_word (code), reason);
     }
 }

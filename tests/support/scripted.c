@@ -38,9 +38,12 @@ static void hear_control (scripted_t *self, const hws_action_t *action)
                       0);
     if (message.has_id) {
         self->asked_id[message.verb] = message.id;
+        self->asked[message.verb] = message;
+        self->asked_count[message.verb]++;
     }
     const bool is_of_stream = message.verb == HWS_VERB_OPEN || message.verb == HWS_VERB_ATTACH ||
-                              message.verb == HWS_VERB_CANCEL;
+                              message.verb == HWS_VERB_CANCEL ||
+                              message.verb == HWS_VERB_CANCEL_TOKEN;
     words_add (is_of_stream ? &self->of_streams : &self->of_connection, "%s", action->verb);
 }
 

@@ -16,11 +16,13 @@
 typedef struct {
     hws_session_t session;
     hws_ms_t now;
-    bool is_refused;                   /* connections cannot be made */
-    uint64_t epoch;                    /* of the broker */
-    uint64_t asked_id[HWS_VERB_COUNT]; /* of the last request of each verb; 0: none */
-    words_t of_connection;             /* said or done, of the connection itself */
-    words_t of_streams;                /* said, of senders and anchors */
+    bool is_refused;                      /* connections cannot be made */
+    uint64_t epoch;                       /* of the broker */
+    uint64_t asked_id[HWS_VERB_COUNT];    /* of the last request of each verb; 0: none */
+    hws_control_t asked[HWS_VERB_COUNT];  /* that request */
+    unsigned asked_count[HWS_VERB_COUNT]; /* so many so far */
+    words_t of_connection;                /* said or done, of the connection itself */
+    words_t of_streams;                   /* said, of senders and anchors */
     uint8_t buffer[HWS_BATCH_BYTES_DEFAULT];
 } scripted_t;
 

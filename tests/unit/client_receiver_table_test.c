@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { STREAM = 11, SENDER_ID = 5 };
+enum { STREAM = 11, SENDER_ID = 5, TOKEN = 77 };
 
 static const hws_handle_t s_handle = {.hi = 99, .lo = 1};
 static const hws_handle_t s_other_handle = {.hi = 99, .lo = 2};
@@ -167,7 +167,8 @@ static hws_control_t open_ok (hws_handle_t handle)
 static void begin (void)
 {
     scripted_begin (&s_broker);
-    s_receiver = (hws_session_receiver_t){.notify = ignore, .flush = ignore};
+    s_receiver =
+        (hws_session_receiver_t){.notify = ignore, .flush = ignore, .options.cancel_token = TOKEN};
     forget ();
     hws_session_open (session (), s_broker.now, &s_receiver);
     hws_rx_reader_init (&s_reader, rx ());
@@ -282,6 +283,12 @@ static void cancel_before_answer (void)
     scripted_answer (&s_broker, open_ok (s_handle));
 }
 
+static void cancel_token (void)
+{
+    hws_session_cancel_token (session (), s_broker.now, TOKEN, "enough");
+    scripted_pump (&s_broker);
+}
+
 static void lose (void)
 {
     scripted_lose (&s_broker);
@@ -352,6 +359,7 @@ static const step_t anchor_events[] = {
     {"program cancels it, without a connection", cancel_unconnected, "closing"},
     {"program cancels it, then OPEN is answered Ok", cancel_before_answer,
      "open, closing, owing, closed"},
+    {"program cancels its token", cancel_token, NULL},
     {"program waits no longer", wait_no_longer, NULL},
     {"OPEN answered Ok", answer_open, NULL},
     {"OPEN answered Ok, with another handle", answer_open_otherwise, NULL},

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { SENDER_ID = 5 };
+enum { SENDER_ID = 5, TOKEN = 77 };
 
 static const hws_handle_t s_handle = {.hi = 99, .lo = 1};
 
@@ -45,7 +45,7 @@ static void add_all (words_t *said, const words_t *words)
 static void begin (void)
 {
     scripted_begin (&s_broker);
-    s_sender = (hws_session_sender_t){.notify = ignore, .anchor = "a"};
+    s_sender = (hws_session_sender_t){.notify = ignore, .anchor = "a", .cancel_token = TOKEN};
     hws_session_attach (session (), s_broker.now, &s_sender);
 }
 
@@ -220,6 +220,8 @@ static void add_result (words_t *said)
     const hws_tx_t *const tx = &s_sender.tx;
     if (tx->result == 0) {
         words_add (said, "detached");
+    } else if (strcmp (tx->cause, "cancelled") == 0) {
+        words_add (said, "refused(cancelled)");
     } else {
         words_add (said, "%s(%s)",
                    tx->result == HWS_ECANCELLED   ? "cancelled"
@@ -376,6 +378,18 @@ static void cancel_before_answer (void)
     scripted_answer (&s_broker, attach_ok ());
 }
 
+static void cancel_token (void)
+{
+    hws_session_cancel_token (session (), s_broker.now, TOKEN, "enough");
+    scripted_pump (&s_broker);
+}
+
+static void cancel_anchor (void)
+{
+    hws_session_cancel_anchor (session (), s_broker.now, &s_sender, "enough");
+    scripted_pump (&s_broker);
+}
+
 static void answer_nothing (void)
 {
     scripted_pass (&s_broker, HWS_REQUEST_RETRY_MS);
@@ -470,6 +484,8 @@ static const step_t sender_events[] = {
     {"program cancels it, without a connection", cancel_unconnected, "cancelling"},
     {"program cancels it, then ATTACH is answered Ok", cancel_before_answer,
      "open, ending, cancelling, owing, ended"},
+    {"program cancels its token", cancel_token, NULL},
+    {"program cancels the anchor", cancel_anchor, "attaching"},
     {"ATTACH answered Ok", answer_attach, NULL},
     {"ATTACH answered Ok with ended dropped(heartbeat)", answer_attach_ended, NULL},
     {"ATTACH refused", refuse_attach, NULL},
