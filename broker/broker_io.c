@@ -3,25 +3,18 @@
 #include "base/json_writer.h"
 #include "broker/fixed.h"
 #include "broker/process_io.h"
+#include "broker/room.h"
+#include "broker/turn_io.h"
 #include "io/clock_io.h"
 #include "io/random_io.h"
 
 #include <czmq.h>
 #include <inttypes.h>
 
-/*  What one turn takes of a socket. One message a wake costs five times the CPU, more
- *  than 64 gain nothing, and without a bound timers and other sockets starve.  */
-#define TURN_MESSAGES 64
-#define TURN_BYTES    ((size_t) 1048576)
-#define TURN_FRAMES   4096 /* one message may have a million; it then takes several turns */
-
-#define SEND_PASSES_MAX 16 /* what sending brings about is sent, so often in one turn */
-
-#define CONNECTIONS_SPARE 64   /* beyond limits.peers: for those that are refused politely */
-#define DESCRIPTORS_OWN   32   /* stdio, libzmq's own, signals */
-#define LINGER_MS         1000 /* for the last messages of a drain */
-#define REFUSALS_LOG_MS   1000 /* at most one line about refused connections in so long */
-#define IDLE_RETURNS_MAX  100  /* zloop returns without having called us: polling fails */
+#define FRONT_SOCKETS    3    /* of libzmq: the ROUTER and both ends of its monitor */
+#define LINGER_MS        1000 /* for the last messages of a drain */
+#define REFUSALS_LOG_MS  1000 /* at most one line about refused connections in so long */
+#define IDLE_RETURNS_MAX 100  /* zloop returns without having called us: polling fails */
 
 #define EPOCH_BEGIN_S INT64_C (1577836800) /* 2020-01-01, where epochs begin */
 
@@ -29,15 +22,14 @@ struct hws_broker {
     hws_log_t log;
     void *context; /* of libzmq; ours, not czmq's */
     zloop_t *loop;
-    hws_front_t *front; /* the shared one */
-    hws_engine_t *engine;
-    int signals; /* not owned */
+    hws_turn_t turn; /* its objects are owned here */
+    int signals;     /* not owned */
     hws_broker_reload_t *reload;
     void *reload_arg;
 
     hws_fixed_t fixed;
     uint64_t drain_timeout_ms;
-    size_t connection_limit;
+    hws_room_t room;
     int timer_id;             /* of zloop; -1: none */
     hws_ms_t timer_at;        /* when it fires, HWS_NEVER for none */
     hws_ms_t drain_end_at;    /* HWS_NEVER unless draining */
@@ -51,93 +43,13 @@ struct hws_broker {
 
 /*  ---- One turn ---- */
 
-static void report_gone (hws_broker_t *self, hws_ms_t now)
-{
-    hws_address_t address;
-    hws_front_read_monitor (self->front, now);
-    while (hws_front_pop_gone (self->front, &address)) {
-        hws_engine_peer_gone (self->engine, now, &address);
-    }
-}
-
-static void take_message (hws_broker_t *self, hws_ms_t now, hws_message_t *message,
-                          const hws_address_t *from)
-{
-    const bool is_hello = hws_front_is_hello (message);
-    if (is_hello) {
-        report_gone (self, now);
-    }
-    const int rc = hws_engine_recv (self->engine, now, from, message);
-    if (rc != 0) {
-        hws_log (&self->log, HWS_LOG_ERROR, "event=message_lost reason=\"%s\"", hws_strerror (rc));
-    }
-    if (is_hello) {
-        hws_front_tie (self->front, from);
-    }
-    hws_front_release (self->front, message);
-}
-
-static void drain_front (hws_broker_t *self, hws_ms_t now)
-{
-    size_t bytes = 0;
-    size_t frame_budget = TURN_FRAMES;
-    hws_message_t message;
-    hws_address_t from;
-    for (int taken = 0; taken < TURN_MESSAGES && bytes < TURN_BYTES; taken++) {
-        if (hws_front_recv (self->front, &frame_budget, &message, &from) == 0) {
-            return;
-        }
-        bytes += message.frame[0].size + message.frame[1].size;
-        take_message (self, now, &message, &from);
-    }
-}
-
-static void do_effect (hws_broker_t *self, hws_ms_t now, hws_effect_t *effect)
-{
-    if (effect->kind == HWS_EFFECT_SEND) {
-        const int rc = hws_front_send (self->front, effect);
-        if (rc == HWS_EWOULD_BLOCK) {
-            hws_engine_refused (self->engine, now, effect);
-            hws_front_dispose (effect); /* what the engine did not want back */
-        } else if (rc != 0) {
-            hws_engine_peer_gone (self->engine, now, &effect->to);
-        }
-        return;
-    }
-    if (effect->kind == HWS_EFFECT_BIND) {
-        hws_engine_bound (self->engine, now, effect->to.front, HWS_ESYSTEM, NULL, 0,
-                          "this broker has one front only");
-    } else if (effect->kind == HWS_EFFECT_LOG) {
-        hws_log_bytes (&self->log, effect->level, hws_bytes (effect->data, effect->size));
-    }
-    hws_front_dispose (effect);
-}
-
-/*  Returns false when there may be more to send: then the next turn goes on.  */
-static bool do_effects (hws_broker_t *self, hws_ms_t now)
-{
-    for (int pass = 0; pass < SEND_PASSES_MAX; pass++) {
-        hws_effect_t effect;
-        bool is_done = true;
-        hws_engine_flush (self->engine);
-        while (hws_engine_pop (self->engine, &effect)) {
-            is_done = false;
-            do_effect (self, now, &effect);
-        }
-        if (is_done) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void log_refusals (hws_broker_t *self, hws_ms_t now)
 {
-    const uint64_t refused = hws_front_refused_connections (self->front);
+    const uint64_t refused = hws_connections_refused (self->turn.connections);
     if (refused != self->refusals_logged && now >= self->refusals_log_at) {
         hws_log (&self->log, HWS_LOG_WARN,
                  "event=connection_limit limit=%zu refused=%" PRIu64 " refused_total=%" PRIu64,
-                 self->connection_limit, refused - self->refusals_logged, refused);
+                 self->room.connections, refused - self->refusals_logged, refused);
         self->refusals_logged = refused;
         self->refusals_log_at = hws_time_after (now, REFUSALS_LOG_MS);
     }
@@ -163,20 +75,19 @@ static int run_turn (hws_broker_t *self)
 {
     const hws_ms_t now = hws_clock_ms ();
     self->turns++;
-    report_gone (self, now);
-    drain_front (self, now);
-    if (hws_engine_wake_at (self->engine) <= now) {
-        hws_engine_expire (self->engine, now);
+    hws_turn_read (&self->turn, now);
+    if (hws_engine_wake_at (self->turn.engine) <= now) {
+        hws_engine_expire (self->turn.engine, now);
     }
-    const bool is_all_sent = do_effects (self, now);
+    const bool is_all_sent = hws_turn_act (&self->turn, now);
     log_refusals (self, now);
 
     if (self->is_draining &&
-        (now >= self->drain_end_at || (is_all_sent && hws_engine_is_drained (self->engine)))) {
+        (now >= self->drain_end_at || (is_all_sent && hws_engine_is_drained (self->turn.engine)))) {
         self->is_stopped = true;
     }
-    hws_ms_t wake_at = is_all_sent ? hws_engine_wake_at (self->engine) : now;
-    wake_at = hws_time_min (wake_at, hws_front_wake_at (self->front));
+    hws_ms_t wake_at = is_all_sent ? hws_engine_wake_at (self->turn.engine) : now;
+    wake_at = hws_time_min (wake_at, hws_turn_wake_at (&self->turn, now));
     set_timer (self, now, hws_time_min (wake_at, self->drain_end_at));
     return self->is_stopped ? -1 : 0;
 }
@@ -212,7 +123,7 @@ static void stop (hws_broker_t *self, hws_ms_t now)
     hws_log (&self->log, HWS_LOG_INFO, "event=drain timeout_ms=%" PRIu64, self->drain_timeout_ms);
     self->is_draining = true;
     self->drain_end_at = hws_time_after (now, (hws_ms_t) self->drain_timeout_ms);
-    hws_engine_drain (self->engine, now, "the broker is stopping");
+    hws_engine_drain (self->turn.engine, now, "the broker is stopping");
 }
 
 /*  The text quotes what it speaks of, so it is escaped for the quotes of the log.  */
@@ -235,7 +146,7 @@ static void reload (hws_broker_t *self)
         return;
     }
     const hws_limits_t limits = hws_fixed_limits (&self->fixed, settings);
-    hws_engine_configure (self->engine, &settings->anchors, &limits);
+    hws_engine_configure (self->turn.engine, &settings->anchors, &limits);
     self->log.level = (hws_log_level_t) settings->log_level;
     self->drain_timeout_ms = settings->drain_timeout_ms;
     hws_log (&self->log, HWS_LOG_INFO, "event=reload");
@@ -249,16 +160,18 @@ static void reload (hws_broker_t *self)
 
 static void log_statistics (const hws_broker_t *self)
 {
-    const hws_engine_counts_t now = hws_engine_counts (self->engine);
-    const hws_engine_stats_t *const sum = hws_engine_stats (self->engine);
+    const hws_engine_counts_t now = hws_engine_counts (self->turn.engine);
+    const hws_engine_stats_t *const sum = hws_engine_stats (self->turn.engine);
     hws_log (
         &self->log, HWS_LOG_INFO,
         "event=counts connections=%zu peers=%zu anchors=%zu dedicated=%zu seats=%zu waiting=%zu"
-        " tombstones=%zu cancel_orphans=%zu turns=%" PRIu64 " refused_connections=%" PRIu64
-        " silent_connections=%" PRIu64,
-        hws_front_connections (self->front), now.peers, now.anchors, now.dedicated, now.seats,
-        now.waiting, now.tombstones, now.cancel_orphans, self->turns,
-        hws_front_refused_connections (self->front), hws_front_silent_connections (self->front));
+        " tombstones=%zu cancel_orphans=%zu fronts=%zu turns=%" PRIu64
+        " refused_connections=%" PRIu64 " silent_connections=%" PRIu64,
+        hws_connections_count (self->turn.connections), now.peers, now.anchors, now.dedicated,
+        now.seats, now.waiting, now.tombstones, now.cancel_orphans,
+        hws_fronts_count (self->turn.fronts), self->turns,
+        hws_connections_refused (self->turn.connections),
+        hws_connections_silent (self->turn.connections));
     hws_log (&self->log, HWS_LOG_INFO,
              "event=statistics messages_in=%" PRIu64 " bytes_in=%" PRIu64 " runs_in=%" PRIu64
              " records_in=%" PRIu64 " batches_forwarded=%" PRIu64 " batches_copied=%" PRIu64
@@ -328,58 +241,76 @@ static int new_engine (hws_broker_t *self, const hws_broker_settings_t *settings
     }
     /*  No state directory yet: the id is new at each start, the epoch is the time.  */
     options.epoch = (uint32_t) (hws_clock_unix_us () / 1000000 - EPOCH_BEGIN_S) & 0x7fffffffu;
-    return hws_engine_new (&self->engine, &options);
+    return hws_engine_new (&self->turn.engine, &options);
 }
 
-/*  As many connections as limits.peers asks for and the descriptors allow.  */
-static int count_connections (hws_broker_t *self, const hws_broker_settings_t *settings,
-                              size_t *descriptors, hws_front_fault_t fault)
+/*  As many connections and fronts as the settings ask for and the descriptors allow.  */
+static int make_room (hws_broker_t *self, const hws_broker_settings_t *settings,
+                      hws_front_fault_t fault)
 {
-    const uint64_t peers_max = 1000000;
-    const size_t peers =
-        (size_t) (settings->limits.peers < peers_max ? settings->limits.peers : peers_max);
-    const size_t wanted = peers + CONNECTIONS_SPARE;
-    const size_t own = DESCRIPTORS_OWN + 2 * settings->listen.count;
-    *descriptors = hws_process_raise_descriptors (own + wanted + wanted / 8);
-
-    /*  An eighth stays free for connections that come faster than they are refused.  */
-    const size_t spare = *descriptors / 8;
-    const size_t left = *descriptors > own + spare ? *descriptors - own - spare : 0;
-    if (left == 0) {
+    const uint64_t peers = settings->limits.peers;
+    const size_t descriptors = hws_process_raise_descriptors (hws_room_wanted (settings));
+    hws_room_t *const room = &self->room;
+    if (hws_room_share (room, settings, descriptors) != 0) {
         snprintf (fault, sizeof (hws_front_fault_t),
-                  "cannot work with %zu descriptors (RLIMIT_NOFILE)", *descriptors);
+                  "cannot work with %zu descriptors (RLIMIT_NOFILE)", descriptors);
         return HWS_ELIMIT;
     }
-    self->connection_limit = left < wanted ? left : wanted;
-    if (self->connection_limit < peers) {
-        self->fixed.peers = self->connection_limit - self->connection_limit / 8;
+    if (room->connections < peers || room->fronts < settings->limits.fronts) {
+        if (room->connections < peers) {
+            self->fixed.peers = room->connections - room->connections / 8;
+        }
         hws_log (&self->log, HWS_LOG_WARN,
-                 "event=descriptors_low descriptors=%zu connections=%zu limits.peers=%" PRIu64,
-                 *descriptors, self->connection_limit, settings->limits.peers);
+                 "event=descriptors_low descriptors=%zu connections=%zu limits.peers=%" PRIu64
+                 " fronts=%zu limits.fronts=%" PRIu64,
+                 descriptors, room->connections, peers, room->fronts, settings->limits.fronts);
     }
     return 0;
 }
 
-static int new_front (hws_broker_t *self, const hws_broker_settings_t *settings, size_t descriptors,
-                      hws_front_fault_t fault)
+static int new_fronts (hws_broker_t *self, const hws_broker_settings_t *settings,
+                       hws_front_fault_t fault)
 {
     const uint64_t batch_bytes = settings->limits.batch_bytes;
-    hws_front_options_t options = {
-        .message_bytes =
-            (size_t) (batch_bytes > HWS_CONTROL_SIZE_MAX ? batch_bytes : HWS_CONTROL_SIZE_MAX),
-        .send_queue = settings->send_queue,
-        .connection_limit = self->connection_limit,
-        .allow_insecure = settings->allow_insecure,
-        .descriptor_limit = descriptors,
+    hws_fronts_options_t options = {
+        .context = self->context,
+        .front = {.message_bytes =
+                      (size_t) (batch_bytes > HWS_CONTROL_SIZE_MAX ? batch_bytes
+                                                                   : HWS_CONTROL_SIZE_MAX),
+                  .send_queue = settings->send_queue,
+                  .allow_insecure = settings->allow_insecure},
+        .room = self->room,
+        .log = &self->log,
     };
     int rc = hws_random_fill (&options.hash_key, sizeof options.hash_key);
     if (rc == 0) {
-        rc = hws_front_new (&self->front, self->context, &options);
+        /*  Twice as many ties as connections: late HELLOs of closed ones have ties too.  */
+        rc = hws_connections_new (&self->turn.connections, 2 * self->room.connections,
+                                  options.hash_key);
+    }
+    options.front.connections = self->turn.connections;
+    if (rc == 0) {
+        rc = hws_front_new (&self->turn.front, self->context, &options.front);
     }
     for (size_t i = 0; rc == 0 && i < settings->listen.count; i++) {
-        rc = hws_front_bind (self->front, settings->listen.text[i], fault);
+        rc = hws_front_bind (self->turn.front, settings->listen.text[i], fault);
     }
-    return rc;
+    options.shared = self->turn.front;
+    return rc == 0 ? hws_fronts_new (&self->turn.fronts, &options) : rc;
+}
+
+/*  Room for all fronts, twice: a socket that is closed is gone only when libzmq has sent its
+ *  last words.  */
+static int new_context (hws_broker_t *self)
+{
+    const size_t sockets = FRONT_SOCKETS * (1 + 2 * self->room.fronts);
+    self->context = zmq_ctx_new ();
+    if (!self->context) {
+        return HWS_ENO_MEMORY;
+    }
+    const int most = zmq_ctx_get (self->context, ZMQ_SOCKET_LIMIT);
+    const int wanted = sockets < (size_t) most ? (int) sockets : most;
+    return zmq_ctx_set (self->context, ZMQ_MAX_SOCKETS, wanted) == 0 ? 0 : HWS_ESYSTEM;
 }
 
 static int new_loop (hws_broker_t *self)
@@ -388,8 +319,9 @@ static int new_loop (hws_broker_t *self)
         zmq_pollitem_t item;
         zloop_fn *handler;
     } polled[] = {
-        {{hws_front_socket (self->front), 0, ZMQ_POLLIN, 0}, on_readable},
-        {{hws_front_monitor_socket (self->front), 0, ZMQ_POLLIN, 0}, on_readable},
+        {{hws_front_socket (self->turn.front), 0, ZMQ_POLLIN, 0}, on_readable},
+        {{hws_front_monitor_socket (self->turn.front), 0, ZMQ_POLLIN, 0}, on_readable},
+        {{NULL, hws_fronts_descriptor (self->turn.fronts), ZMQ_POLLIN, 0}, on_readable},
         {{NULL, self->signals, ZMQ_POLLIN, 0}, on_signal},
     };
     self->loop = zloop_new ();
@@ -417,6 +349,7 @@ int hws_broker_new (hws_broker_t **self, const hws_broker_options_t *options,
         return HWS_ENO_MEMORY;
     }
     made->log = (hws_log_t){.descriptor = 2, .level = (hws_log_level_t) settings->log_level};
+    made->turn.log = &made->log;
     made->signals = options->signals;
     made->reload = options->reload;
     made->reload_arg = options->reload_arg;
@@ -429,23 +362,21 @@ int hws_broker_new (hws_broker_t **self, const hws_broker_options_t *options,
     zsys_init ();
     zsys_handler_set (NULL);
 
-    size_t descriptors = 0;
     int rc = hws_random_seed_rand ();
-    if (rc == 0) {
-        made->context = zmq_ctx_new ();
-        rc = made->context ? 0 : HWS_ENO_MEMORY;
-    }
     if (rc == 0) {
         rc = hws_fixed_init (&made->fixed, settings);
     }
     if (rc == 0) {
-        rc = count_connections (made, settings, &descriptors, fault);
+        rc = make_room (made, settings, fault);
+    }
+    if (rc == 0) {
+        rc = new_context (made);
     }
     if (rc == 0) {
         rc = new_engine (made, settings);
     }
     if (rc == 0) {
-        rc = new_front (made, settings, descriptors, fault);
+        rc = new_fronts (made, settings, fault);
     }
     if (rc == 0) {
         rc = new_loop (made);
@@ -468,16 +399,19 @@ void hws_broker_destroy (hws_broker_t **self)
     if (!broker) {
         return;
     }
-    if (broker->engine) {
+    if (broker->turn.engine) {
         hws_effect_t effect;
-        hws_engine_abandon (broker->engine);
-        while (hws_engine_pop (broker->engine, &effect)) {
+        hws_engine_abandon (broker->turn.engine);
+        while (hws_engine_pop (broker->turn.engine, &effect)) {
             hws_front_dispose (&effect);
         }
-        hws_engine_destroy (&broker->engine);
+        hws_engine_destroy (&broker->turn.engine);
     }
     zloop_destroy (&broker->loop);
-    hws_front_destroy (&broker->front, broker->is_hurried ? 0 : LINGER_MS);
+    const int linger_ms = broker->is_hurried ? 0 : LINGER_MS;
+    hws_fronts_destroy (&broker->turn.fronts, linger_ms);
+    hws_front_destroy (&broker->turn.front, linger_ms);
+    hws_connections_destroy (&broker->turn.connections);
     while (broker->context && zmq_ctx_term (broker->context) != 0 && errno == EINTR) {
     }
     hws_fixed_fini (&broker->fixed);
@@ -487,5 +421,5 @@ void hws_broker_destroy (hws_broker_t **self)
 
 const char *hws_broker_endpoint (const hws_broker_t *self, size_t i)
 {
-    return hws_front_endpoint (self->front, i);
+    return hws_front_endpoint (self->turn.front, i);
 }

@@ -8,7 +8,7 @@
 #ifndef HWS_BROKER_IO_H
 #define HWS_BROKER_IO_H
 
-#include "broker/front_io.h"
+#include "broker/fronts_io.h"
 #include "broker/settings.h"
 #include "io/log_io.h"
 

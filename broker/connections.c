@@ -8,41 +8,45 @@ typedef struct {
     hws_address_t address;
     uint8_t key[4 + HWS_ROUTING_ID_SIZE_MAX]; /* front and routing id, of the map */
     hws_map_node_t node;                      /* in by_address */
-    hws_link_t link;                          /* in its descriptor's ties, or in gone */
+    hws_link_t link;                          /* in its connection's ties, or in gone */
 } tie_t;
 
+/*  A connection that is open.  */
 typedef struct {
+    uint8_t key[8];        /* front and descriptor, of the map */
+    hws_map_node_t node;   /* in by_descriptor */
+    hws_link_t in_open;    /* in open */
+    hws_link_t in_silent;  /* in silent while no HELLO has come */
     hws_list_t ties;       /* of tie_t */
-    hws_link_t silent;     /* in silent while no HELLO has come */
     hws_ms_t hello_end_at; /* until when one must have come */
-    bool is_open;          /* accepted and not yet closed */
-} descriptor_t;
+    uint32_t front;
+    int descriptor;
+} connection_t;
 
 struct hws_connections {
-    descriptor_t *descriptors; /* by number */
-    size_t descriptor_limit;
+    size_t limit;
     size_t tie_limit;
-    size_t open_count;
-    hws_map_t by_address; /* of tie_t, tied and gone ones */
-    hws_list_t gone;      /* of tie_t: closed, not yet taken */
-    hws_list_t silent;    /* of descriptor_t, in the order of hello_end_at */
+    hws_map_t by_descriptor; /* of connection_t */
+    hws_map_t by_address;    /* of tie_t, tied and gone ones */
+    hws_list_t open;         /* of connection_t */
+    hws_list_t gone;         /* of tie_t: closed, not yet taken */
+    hws_list_t silent;       /* of connection_t, in the order of hello_end_at */
+    uint64_t refused_count;
+    uint64_t silent_count;
 };
 
-int hws_connections_new (hws_connections_t **self, size_t descriptor_limit, size_t tie_limit,
-                         hws_hash_key_t hash_key)
+int hws_connections_new (hws_connections_t **self, size_t tie_limit, hws_hash_key_t hash_key)
 {
-    hws_connections_t *const made = calloc (1, sizeof *made);
+    hws_connections_t *made = calloc (1, sizeof *made);
     if (!made) {
         return HWS_ENO_MEMORY;
     }
-    made->descriptors = calloc (descriptor_limit, sizeof *made->descriptors);
-    if (!made->descriptors || hws_map_init (&made->by_address, hash_key) != 0) {
-        free (made->descriptors);
-        free (made);
+    made->tie_limit = tie_limit;
+    if (hws_map_init (&made->by_descriptor, hash_key) != 0 ||
+        hws_map_init (&made->by_address, hash_key) != 0) {
+        hws_connections_destroy (&made);
         return HWS_ENO_MEMORY;
     }
-    made->descriptor_limit = descriptor_limit;
-    made->tie_limit = tie_limit;
     *self = made;
     return 0;
 }
@@ -54,59 +58,129 @@ static void free_tie (hws_connections_t *self, tie_t *tie)
     free (tie);
 }
 
+static void lose_ties (hws_connections_t *self, connection_t *connection)
+{
+    hws_list_remove (&connection->in_silent);
+    hws_link_t *link;
+    while ((link = hws_list_pop (&connection->ties)) != NULL) {
+        hws_list_append (&self->gone, link);
+    }
+}
+
+static void close_connection (hws_connections_t *self, connection_t *connection)
+{
+    lose_ties (self, connection);
+    hws_map_remove (&self->by_descriptor, &connection->node);
+    hws_list_remove (&connection->in_open);
+    free (connection);
+}
+
 void hws_connections_destroy (hws_connections_t **self)
 {
     if (!*self) {
         return;
     }
-    hws_map_node_t *node;
-    while ((node = hws_map_any (&(*self)->by_address)) != NULL) {
-        free_tie (*self, hws_container_of (node, tie_t, node));
+    hws_link_t *link;
+    while ((link = (*self)->open.head) != NULL) {
+        close_connection (*self, hws_container_of (link, connection_t, in_open));
     }
+    while ((link = (*self)->gone.head) != NULL) {
+        free_tie (*self, hws_container_of (link, tie_t, link));
+    }
+    hws_map_fini (&(*self)->by_descriptor);
     hws_map_fini (&(*self)->by_address);
-    free ((*self)->descriptors);
     free (*self);
     *self = NULL;
 }
 
-static descriptor_t *find_descriptor (const hws_connections_t *self, int number)
+void hws_connections_limit (hws_connections_t *self, size_t limit)
 {
-    const bool is_known = number >= 0 && (size_t) number < self->descriptor_limit;
-    return is_known ? &self->descriptors[number] : NULL;
+    self->limit = limit;
 }
 
-static void lose_ties (hws_connections_t *self, descriptor_t *descriptor)
+/*  ---- Connections ---- */
+
+static hws_bytes_t connection_key (uint8_t key[8], uint32_t front, int descriptor)
 {
-    hws_list_remove (&descriptor->silent);
-    hws_link_t *link;
-    while ((link = hws_list_pop (&descriptor->ties)) != NULL) {
-        hws_list_append (&self->gone, link);
+    hws_put_u32 (key, front);
+    hws_put_u32 (key + 4, (uint32_t) descriptor);
+    return hws_bytes (key, 8);
+}
+
+static connection_t *find_connection (const hws_connections_t *self, uint32_t front, int descriptor)
+{
+    uint8_t key[8];
+    hws_map_node_t *const node =
+        hws_map_find (&self->by_descriptor, connection_key (key, front, descriptor));
+    return node ? hws_container_of (node, connection_t, node) : NULL;
+}
+
+static connection_t *new_connection (hws_connections_t *self, uint32_t front, int descriptor)
+{
+    connection_t *const made = calloc (1, sizeof *made);
+    if (made) {
+        made->front = front;
+        made->descriptor = descriptor;
+        hws_map_insert (&self->by_descriptor, &made->node,
+                        connection_key (made->key, front, descriptor));
+        hws_list_append (&self->open, &made->in_open);
+    }
+    return made;
+}
+
+int hws_connections_accepted (hws_connections_t *self, uint32_t front, int descriptor, hws_ms_t now)
+{
+    connection_t *connection = find_connection (self, front, descriptor);
+    if (connection) {
+        lose_ties (self, connection);
+    } else {
+        connection = new_connection (self, front, descriptor);
+    }
+    if (!connection) {
+        self->refused_count++;
+        return HWS_ENO_MEMORY;
+    }
+    connection->hello_end_at = hws_time_after (now, HWS_HELLO_MS);
+    hws_list_append (&self->silent, &connection->in_silent);
+    if (self->open.count > self->limit) {
+        self->refused_count++;
+        return HWS_ELIMIT;
+    }
+    return 0;
+}
+
+void hws_connections_closed (hws_connections_t *self, uint32_t front, int descriptor)
+{
+    connection_t *const connection = find_connection (self, front, descriptor);
+    if (connection) {
+        close_connection (self, connection);
     }
 }
 
-void hws_connections_accepted (hws_connections_t *self, int number, hws_ms_t now)
+void hws_connections_drop (hws_connections_t *self, uint32_t front)
 {
-    descriptor_t *const descriptor = find_descriptor (self, number);
-    if (descriptor) {
-        lose_ties (self, descriptor);
-        self->open_count += !descriptor->is_open;
-        descriptor->is_open = true;
-        descriptor->hello_end_at = hws_time_after (now, HWS_HELLO_MS);
-        hws_list_append (&self->silent, &descriptor->silent);
+    for (hws_link_t *link = self->open.head, *next; link; link = next) {
+        next = link->next;
+        connection_t *const connection = hws_container_of (link, connection_t, in_open);
+        if (connection->front == front) {
+            close_connection (self, connection);
+        }
     }
 }
 
-void hws_connections_closed (hws_connections_t *self, int number)
+size_t hws_connections_count (const hws_connections_t *self)
 {
-    descriptor_t *const descriptor = find_descriptor (self, number);
-    if (descriptor) {
-        lose_ties (self, descriptor);
-        self->open_count -= descriptor->is_open;
-        descriptor->is_open = false;
-    }
+    return self->open.count;
 }
 
-static hws_bytes_t make_key (uint8_t *key, const hws_address_t *address)
+uint64_t hws_connections_refused (const hws_connections_t *self)
+{
+    return self->refused_count;
+}
+
+/*  ---- Ties ---- */
+
+static hws_bytes_t tie_key (uint8_t *key, const hws_address_t *address)
 {
     hws_put_u32 (key, address->front);
     memcpy (key + 4, address->id, address->size);
@@ -116,17 +190,19 @@ static hws_bytes_t make_key (uint8_t *key, const hws_address_t *address)
 static tie_t *find_tie (const hws_connections_t *self, const hws_address_t *address)
 {
     uint8_t key[4 + HWS_ROUTING_ID_SIZE_MAX];
-    hws_map_node_t *const node = hws_map_find (&self->by_address, make_key (key, address));
+    hws_map_node_t *const node = hws_map_find (&self->by_address, tie_key (key, address));
     return node ? hws_container_of (node, tie_t, node) : NULL;
 }
 
-int hws_connections_tie (hws_connections_t *self, int number, const hws_address_t *address)
+int hws_connections_tie (hws_connections_t *self, int descriptor, const hws_address_t *address)
 {
-    descriptor_t *const descriptor = find_descriptor (self, number);
-    if (!descriptor) {
+    if (descriptor < 0) {
         return HWS_EINVALID;
     }
-    hws_list_remove (&descriptor->silent);
+    connection_t *const connection = find_connection (self, address->front, descriptor);
+    if (connection) {
+        hws_list_remove (&connection->in_silent);
+    }
     tie_t *tie = find_tie (self, address);
     if (tie) {
         hws_list_remove (&tie->link);
@@ -139,9 +215,9 @@ int hws_connections_tie (hws_connections_t *self, int number, const hws_address_
             return HWS_ENO_MEMORY;
         }
         tie->address = *address;
-        hws_map_insert (&self->by_address, &tie->node, make_key (tie->key, address));
+        hws_map_insert (&self->by_address, &tie->node, tie_key (tie->key, address));
     }
-    hws_list_append (descriptor->is_open ? &descriptor->ties : &self->gone, &tie->link);
+    hws_list_append (connection ? &connection->ties : &self->gone, &tie->link);
     return 0;
 }
 
@@ -164,10 +240,12 @@ bool hws_connections_pop_gone (hws_connections_t *self, hws_address_t *address)
     return true;
 }
 
+/*  ---- Silence ---- */
+
 hws_ms_t hws_connections_silent_at (const hws_connections_t *self)
 {
     hws_link_t *const first = self->silent.head;
-    return first ? hws_container_of (first, descriptor_t, silent)->hello_end_at : HWS_NEVER;
+    return first ? hws_container_of (first, connection_t, in_silent)->hello_end_at : HWS_NEVER;
 }
 
 int hws_connections_pop_silent (hws_connections_t *self, hws_ms_t now)
@@ -175,11 +253,12 @@ int hws_connections_pop_silent (hws_connections_t *self, hws_ms_t now)
     if (hws_connections_silent_at (self) > now) {
         return -1;
     }
+    self->silent_count++;
     hws_link_t *const first = hws_list_pop (&self->silent);
-    return (int) (hws_container_of (first, descriptor_t, silent) - self->descriptors);
+    return hws_container_of (first, connection_t, in_silent)->descriptor;
 }
 
-size_t hws_connections_count (const hws_connections_t *self)
+uint64_t hws_connections_silent (const hws_connections_t *self)
 {
-    return self->open_count;
+    return self->silent_count;
 }

@@ -1,6 +1,7 @@
 #include "broker/front_io.h"
 
 #include "broker/ipc_lock_io.h"
+#include "broker/local_endpoint_io.h"
 #include "broker/monitor_io.h"
 #include "conf/endpoint.h"
 
@@ -20,19 +21,17 @@
 #define UNACKNOWLEDGED_MS   30000           /* sent bytes that TCP gets no answer for: closed */
 #define PAYLOAD_BYTES_MIN   ((size_t) 8192) /* smaller messages are copied by who keeps them */
 #define COPY_BYTES_MAX      2048            /* what is sent by copy rather than by reference */
-#define ENDPOINTS_MAX       64
 
 typedef struct {
-    char text[HWS_ENDPOINT_SIZE_MAX + 1]; /* with the real port */
-    hws_ipc_lock_t lock;                  /* empty for TCP */
+    hws_endpoint_t text; /* with the real port */
+    hws_ipc_lock_t lock; /* empty for TCP */
 } bound_t;
 
 struct hws_front {
     void *socket; /* the ROUTER, or null */
     hws_front_options_t options;
-    hws_connections_t *connections;
     hws_monitor_t monitor;
-    bound_t bound[ENDPOINTS_MAX];
+    bound_t *bound;
     size_t bound_count;
 
     zmq_msg_t id;       /* routing id of the message being read */
@@ -86,32 +85,15 @@ int hws_front_new (hws_front_t **self, void *context, const hws_front_options_t 
     zmq_msg_init (&made->second);
     zmq_msg_init (&made->further);
 
-    /*  Twice as many ties as connections: late HELLOs of closed ones have ties too.  */
-    int rc = hws_connections_new (&made->connections, options->descriptor_limit,
-                                  2 * options->connection_limit, options->hash_key);
-    if (rc != 0) {
-        goto failed;
-    }
     made->socket = zmq_socket (context, ZMQ_ROUTER);
-    if (!made->socket) {
-        rc = HWS_ESYSTEM;
-        goto failed;
-    }
-    rc = set_options (made->socket, options);
-    if (rc != 0) {
-        goto failed;
-    }
-    rc = hws_monitor_init (&made->monitor, context, made->socket, options->number,
-                           made->connections, options->connection_limit);
-    if (rc != 0) {
-        goto failed;
+    if (!made->socket || set_options (made->socket, options) != 0 ||
+        hws_monitor_init (&made->monitor, context, made->socket, options->number,
+                          options->connections) != 0) {
+        hws_front_destroy (&made, 0);
+        return HWS_ESYSTEM;
     }
     *self = made;
     return 0;
-
-failed:
-    hws_front_destroy (&made, 0);
-    return rc;
 }
 
 static void free_message (zmq_msg_t *message)
@@ -133,14 +115,15 @@ void hws_front_destroy (hws_front_t **self, int linger_ms)
         zmq_setsockopt (front->socket, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
         zmq_close (front->socket);
     }
+    hws_connections_drop (front->options.connections, front->options.number);
     for (size_t i = 0; i < front->bound_count; i++) {
         hws_ipc_lock_release (&front->bound[i].lock);
     }
+    free (front->bound);
     zmq_msg_close (&front->id);
     zmq_msg_close (&front->second);
     zmq_msg_close (&front->further);
     free_message (front->body);
-    hws_connections_destroy (&front->connections);
     free (front);
     *self = NULL;
 }
@@ -190,8 +173,8 @@ int hws_front_bind (hws_front_t *self, const char *endpoint, hws_front_fault_t f
         snprintf (why, sizeof why, "plain TCP beyond loopback needs \"allow_insecure\": true");
         rc = HWS_EINVALID;
     }
-    if (rc == 0 && self->bound_count == ENDPOINTS_MAX) {
-        snprintf (why, sizeof why, "more than %d endpoints", ENDPOINTS_MAX);
+    if (rc == 0 && self->bound_count == HWS_FRONT_ENDPOINTS_MAX) {
+        snprintf (why, sizeof why, "more than %d endpoints", HWS_FRONT_ENDPOINTS_MAX);
         rc = HWS_EINVALID;
     }
     if (rc != 0) {
@@ -199,6 +182,13 @@ int hws_front_bind (hws_front_t *self, const char *endpoint, hws_front_fault_t f
         return rc;
     }
 
+    bound_t *const more = realloc (self->bound, (self->bound_count + 1) * sizeof *more);
+    if (!more) {
+        snprintf (fault, sizeof (hws_front_fault_t), "cannot listen on %s: out of memory",
+                  endpoint);
+        return HWS_ENO_MEMORY;
+    }
+    self->bound = more;
     bound_t *const bound = &self->bound[self->bound_count];
     bound->lock = (hws_ipc_lock_t){.descriptor = -1};
     if (parts.kind == HWS_ENDPOINT_IPC) {
@@ -236,34 +226,51 @@ void *hws_front_monitor_socket (hws_front_t *self)
     return self->monitor.socket;
 }
 
+uint32_t hws_front_number (const hws_front_t *self)
+{
+    return self->options.number;
+}
+
 void hws_front_read_monitor (hws_front_t *self, hws_ms_t now)
 {
     hws_monitor_read (&self->monitor, now);
 }
 
-hws_ms_t hws_front_wake_at (const hws_front_t *self)
-{
-    return hws_connections_silent_at (self->connections);
-}
-
-bool hws_front_pop_gone (hws_front_t *self, hws_address_t *address)
-{
-    return hws_connections_pop_gone (self->connections, address);
-}
-
 size_t hws_front_connections (const hws_front_t *self)
 {
-    return hws_connections_count (self->connections);
+    return self->monitor.open_count;
 }
 
-uint64_t hws_front_refused_connections (const hws_front_t *self)
+bool hws_front_is_readable (hws_front_t *self)
 {
-    return self->monitor.refused_count;
+    int events = 0;
+    size_t size = sizeof events;
+    return zmq_getsockopt (self->socket, ZMQ_EVENTS, &events, &size) != 0 ||
+           (events & ZMQ_POLLIN) != 0;
 }
 
-uint64_t hws_front_silent_connections (const hws_front_t *self)
+/*  ---- Receive ---- */
+
+/*  By which endpoint a connection came in: by the very address, else by the port, since a
+ *  listener on every address does not say which.  */
+static uint32_t find_listener (const hws_front_t *self, int descriptor)
 {
-    return self->monitor.silent_count;
+    hws_endpoint_t local;
+    if (self->bound_count == 1 || hws_local_endpoint (descriptor, local) != 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < self->bound_count; i++) {
+        if (strcmp (self->bound[i].text, local) == 0) {
+            return (uint32_t) i;
+        }
+    }
+    const char *const port = strrchr (local, ':');
+    for (size_t i = 0; i < self->bound_count; i++) {
+        if (strcmp (strrchr (self->bound[i].text, ':'), port) == 0) {
+            return (uint32_t) i;
+        }
+    }
+    return 0;
 }
 
 /*  Where the next frame of the message at hand goes.  */
@@ -297,6 +304,9 @@ static void fill_message (hws_front_t *self, hws_message_t *message, hws_address
         const char *const address = zmq_msg_gets (&self->second, "Peer-Address");
         message->address = address ? address : "";
     }
+    if (hws_front_is_hello (message)) {
+        message->listener = find_listener (self, zmq_msg_get (&self->second, ZMQ_SRCFD));
+    }
 }
 
 int hws_front_recv (hws_front_t *self, size_t *frame_budget, hws_message_t *message,
@@ -305,7 +315,7 @@ int hws_front_recv (hws_front_t *self, size_t *frame_budget, hws_message_t *mess
     if (!self->body) {
         self->body = malloc (sizeof *self->body);
         if (!self->body) {
-            return 0;
+            return HWS_ENO_MEMORY;
         }
         zmq_msg_init (self->body);
     }
@@ -318,7 +328,7 @@ int hws_front_recv (hws_front_t *self, size_t *frame_budget, hws_message_t *mess
     }
     for (bool is_last = !zmq_msg_more (&self->id); !is_last;) {
         if (*frame_budget == 0) {
-            return 0;
+            return HWS_EWOULD_BLOCK;
         }
         zmq_msg_t *const frame = next_frame (self);
         if (zmq_msg_recv (frame, self->socket, ZMQ_DONTWAIT) < 0) {
@@ -351,8 +361,11 @@ bool hws_front_is_hello (const hws_message_t *message)
 /*  Without a tie the peer's end is known later, by its silence.  */
 void hws_front_tie (hws_front_t *self, const hws_address_t *from)
 {
-    (void) hws_connections_tie (self->connections, zmq_msg_get (&self->second, ZMQ_SRCFD), from);
+    (void) hws_connections_tie (self->options.connections, zmq_msg_get (&self->second, ZMQ_SRCFD),
+                                from);
 }
+
+/*  ---- Send ---- */
 
 static void free_bytes (void *data, void *hint)
 {
@@ -389,7 +402,7 @@ int hws_front_send (hws_front_t *self, hws_effect_t *effect)
         if (errno == EAGAIN) {
             return HWS_EWOULD_BLOCK;
         }
-        hws_connections_forget (self->connections, &effect->to);
+        hws_connections_forget (self->options.connections, &effect->to);
         hws_front_dispose (effect);
         return HWS_EUNREACHABLE;
     }

@@ -9,27 +9,27 @@
 #ifndef HWS_FRONT_IO_H
 #define HWS_FRONT_IO_H
 
-#include "broker/engine.h"
+#include "broker/connections.h"
 
 typedef struct hws_front hws_front_t;
 
 typedef struct {
-    uint32_t number;         /* of the front, in addresses */
-    size_t message_bytes;    /* largest frame that is read; a larger one closes its connection */
-    uint64_t send_queue;     /* messages that wait for one connection */
-    size_t connection_limit; /* see monitor_io.h */
-    bool allow_insecure;     /* plain TCP beyond loopback */
-    hws_hash_key_t hash_key; /* secret */
-    size_t descriptor_limit; /* of the process */
+    uint32_t number;                /* of the front, in addresses */
+    size_t message_bytes;           /* largest frame; a larger one closes its connection */
+    uint64_t send_queue;            /* messages that wait for one connection */
+    bool allow_insecure;            /* plain TCP beyond loopback */
+    hws_connections_t *connections; /* of all fronts; not owned */
 } hws_front_options_t;
 
 typedef char hws_front_fault_t[512];
 
+#define HWS_FRONT_ENDPOINTS_MAX 64
+
 /*  Makes an unbound front. Returns 0, HWS_ESYSTEM or HWS_ENO_MEMORY.  */
 int hws_front_new (hws_front_t **self, void *context, const hws_front_options_t *options);
 
-/*  Closes everything; what is not sent by then is given `linger_ms`, which the end of
- *  the context waits for. Accepts null.  */
+/*  Closes everything, its connections too; what is not sent by then is given `linger_ms`, which
+ *  the end of the context waits for. Accepts null.  */
 void hws_front_destroy (hws_front_t **self, int linger_ms);
 
 /*  Listens on one more endpoint. Returns 0; HWS_EINVALID for one that is not valid or
@@ -44,23 +44,20 @@ const char *hws_front_endpoint (const hws_front_t *self, size_t i);
 void *hws_front_socket (hws_front_t *self);
 void *hws_front_monitor_socket (hws_front_t *self);
 
-/*  Reads the monitor to its end; then hws_front_pop_gone takes the addresses whose
- *  connections are closed, one at a time, and returns true with one.  */
+uint32_t hws_front_number (const hws_front_t *self);
+
+/*  Reads the monitor to its end: the table of connections then knows who is gone, and the
+ *  front how many are connected.  */
 void hws_front_read_monitor (hws_front_t *self, hws_ms_t now);
-bool hws_front_pop_gone (hws_front_t *self, hws_address_t *address);
-
-/*  When the monitor is to be read even if nothing comes, or HWS_NEVER: a connection
- *  has then been silent for too long.  */
-hws_ms_t hws_front_wake_at (const hws_front_t *self);
-
-/*  Connections now, and since the start those refused for the limit and those closed
- *  because they said no HELLO.  */
 size_t hws_front_connections (const hws_front_t *self);
-uint64_t hws_front_refused_connections (const hws_front_t *self);
-uint64_t hws_front_silent_connections (const hws_front_t *self);
+
+/*  Whether a message can be read. After a send only this tells: what came with it does not
+ *  make the socket's descriptor readable again.  */
+bool hws_front_is_readable (hws_front_t *self);
 
 /*  The next message. Returns 1 with it, valid until hws_front_release; 0 when there
- *  is none yet or `*frame_budget`, which is counted down, is used up.
+ *  is none; HWS_EWOULD_BLOCK when `*frame_budget`, which is counted down, is used up, or
+ *  HWS_ENO_MEMORY: then there may be one.
  *  A large batch has a payload: if the engine has taken it (null by then), it comes
  *  back with an effect.  */
 int hws_front_recv (hws_front_t *self, size_t *frame_budget, hws_message_t *message,

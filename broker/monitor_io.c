@@ -11,10 +11,10 @@
 #define EVENT_SIZE 6 /* of the first frame: u16 event, u32 value, in our byte order */
 
 int hws_monitor_init (hws_monitor_t *self, void *context, void *front, uint32_t front_number,
-                      hws_connections_t *connections, size_t connection_limit)
+                      hws_connections_t *connections)
 {
-    *self = (hws_monitor_t){
-        .front = front, .connections = connections, .connection_limit = connection_limit};
+    *self =
+        (hws_monitor_t){.front = front, .front_number = front_number, .connections = connections};
     char endpoint[64];
     snprintf (endpoint, sizeof endpoint, "inproc://hawser-monitor-%u", front_number);
     const int linger = 0;
@@ -42,14 +42,8 @@ void hws_monitor_fini (hws_monitor_t *self)
     }
 }
 
-/*  The descriptor may by now be another connection's, which is then refused in its
- *  stead and tries again: over the limit it does not matter which.  */
-static void refuse (hws_monitor_t *self, int descriptor)
-{
-    shutdown (descriptor, SHUT_RDWR);
-    self->refused_count++;
-}
-
+/*  What is shut down for the limit may by now be another connection, which is then refused in
+ *  its stead and tries again: over the limit it does not matter which.  */
 static void take_event (hws_monitor_t *self, const uint8_t *frame, hws_ms_t now)
 {
     uint16_t event;
@@ -57,11 +51,13 @@ static void take_event (hws_monitor_t *self, const uint8_t *frame, hws_ms_t now)
     memcpy (&event, frame, sizeof event);
     memcpy (&descriptor, frame + sizeof event, sizeof descriptor);
     if (event == ZMQ_EVENT_DISCONNECTED) {
-        hws_connections_closed (self->connections, descriptor);
+        self->open_count -= self->open_count > 0;
+        hws_connections_closed (self->connections, self->front_number, descriptor);
     } else if (event == ZMQ_EVENT_ACCEPTED) {
-        hws_connections_accepted (self->connections, descriptor, now);
-        if (hws_connections_count (self->connections) > self->connection_limit) {
-            refuse (self, descriptor);
+        self->open_count++;
+        if (hws_connections_accepted (self->connections, self->front_number, descriptor, now) !=
+            0) {
+            shutdown (descriptor, SHUT_RDWR);
         }
     }
 }
@@ -78,10 +74,12 @@ void hws_monitor_read (hws_monitor_t *self, hws_ms_t now)
         is_first = !zmq_msg_more (&frame);
     }
     zmq_msg_close (&frame);
+}
 
-    int silent;
-    while ((silent = hws_connections_pop_silent (self->connections, now)) >= 0) {
-        shutdown (silent, SHUT_RDWR);
-        self->silent_count++;
+void hws_monitor_end_silent (hws_connections_t *connections, hws_ms_t now)
+{
+    int descriptor;
+    while ((descriptor = hws_connections_pop_silent (connections, now)) >= 0) {
+        shutdown (descriptor, SHUT_RDWR);
     }
 }
