@@ -50,7 +50,13 @@ static void take_settings (const hws_engine_t *engine, hws_anchor_t *self,
 hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws_open_t *request)
 {
     hws_anchor_t *const self = calloc (1, sizeof *self);
-    if (self == NULL || hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+    if (self == NULL) {
+        return NULL;
+    }
+    self->tombstone = hws_tombstone_new ();
+    if (self->tombstone == NULL ||
+        hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+        free (self->tombstone);
         free (self);
         return NULL;
     }
@@ -98,6 +104,7 @@ void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self)
     hws_list_remove (&self->in_engine);
     engine->buffer_bytes -= self->buffer_bytes;
     hws_engine_measure (engine);
+    free (self->tombstone);
     free (self->reason);
     free (self);
 }

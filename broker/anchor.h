@@ -17,6 +17,7 @@
 typedef struct hws_peer hws_peer_t;
 typedef struct hws_seat hws_seat_t;
 typedef struct hws_anchor hws_anchor_t;
+typedef struct hws_tombstone hws_tombstone_t;
 
 typedef enum { HWS_ANCHOR_OPEN, HWS_ANCHOR_ABANDONED, HWS_ANCHOR_CLOSING } hws_anchor_state_t;
 
@@ -57,8 +58,9 @@ struct hws_anchor {
 
     hws_dedicated_t dedicated;
 
-    uint16_t cause; /* of its end, in CLOSING */
-    char *reason;   /* owned; null for none */
+    uint16_t cause;             /* of its end, in CLOSING */
+    char *reason;               /* owned; null for none */
+    hws_tombstone_t *tombstone; /* owned; made ahead, so that remembering cannot fail */
     uint64_t detached, finalized, dropped, cancelled;
 };
 

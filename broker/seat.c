@@ -112,9 +112,13 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
                           const hws_attach_t *request)
 {
     hws_seat_t *const self = calloc (1, sizeof *self);
-    if (self == NULL || hws_token_register (engine, &self->target, request->cancel_token) != 0) {
-        free (self);
+    if (self == NULL) {
         return NULL;
+    }
+    self->tombstone = hws_tombstone_new ();
+    if (self->tombstone == NULL ||
+        hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+        goto failed;
     }
     self->target.kind = HWS_TARGET_SEAT;
     self->anchor = anchor;
@@ -134,9 +138,7 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     self->rewound_at = engine->now - REWIND_AGAIN_MS;
     self->window_bytes = hws_anchor_next_window (anchor);
     if (anchor->is_receiver_present && hws_seat_announce (engine, self) != 0) {
-        hws_cancels_release (&engine->cancels, &self->target.node);
-        free (self);
-        return NULL;
+        goto failed;
     }
     anchor->next_sender_id++;
     anchor->live_count++;
@@ -152,6 +154,12 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
                     (unsigned long long) self->sender_key.sender_id,
                     (unsigned long long) self->window_bytes, peer->network_address);
     return self;
+
+failed:
+    hws_cancels_release (&engine->cancels, &self->target.node);
+    free (self->tombstone);
+    free (self);
+    return NULL;
 }
 
 void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
@@ -169,6 +177,7 @@ void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
     hws_map_remove (&engine->seats_by_session, &self->by_session);
     hws_map_remove (&engine->seats_by_sender, &self->by_sender);
     hws_map_remove (&engine->seats_by_routing, &self->by_routing);
+    free (self->tombstone);
     free (self->reason);
     free (self);
 }
@@ -488,60 +497,4 @@ void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
     self->is_dead = false; /* judged anew, when the receiver had time to acknowledge */
     arm (engine, self);
     hws_seat_rewind (engine, self);
-}
-
-/*  ---- Look-up ---- */
-
-hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
-                                 uint64_t session_id)
-{
-    hws_session_key_t key = {.session_id = session_id};
-    memcpy (key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
-    hws_map_node_t *const node =
-        hws_map_find (&engine->seats_by_session, hws_bytes (&key, sizeof key));
-    return node ? hws_container_of (node, hws_seat_t, by_session) : NULL;
-}
-
-hws_seat_t *hws_seat_of_sender (const hws_engine_t *engine, const hws_anchor_t *anchor,
-                                uint64_t sender_id)
-{
-    const hws_sender_key_t key = {.handle_lo = anchor->handle.lo, .sender_id = sender_id};
-    hws_map_node_t *const node =
-        hws_map_find (&engine->seats_by_sender, hws_bytes (&key, sizeof key));
-    return node ? hws_container_of (node, hws_seat_t, by_sender) : NULL;
-}
-
-hws_seat_t *hws_seat_of_routing (const hws_engine_t *engine, uint64_t routing_session_id)
-{
-    hws_map_node_t *const node = hws_map_find (
-        &engine->seats_by_routing, hws_bytes (&routing_session_id, sizeof routing_session_id));
-    return node ? hws_container_of (node, hws_seat_t, by_routing) : NULL;
-}
-
-void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self, hws_attach_ok_t *answer)
-{
-    const hws_anchor_t *const anchor = self->anchor;
-    answer->handle = anchor->handle;
-    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
-                   HWS_TRANSPORT_MUX);
-    answer->heartbeat_interval_ms = anchor->heartbeat_interval_ms;
-    answer->sender_id = self->sender_key.sender_id;
-    answer->routing_session_id = self->routing_session_id;
-    answer->next_seq = self->next_seq;
-    answer->next_bytes = self->next_bytes;
-    answer->acked_seq = self->acked_seq;
-    answer->acked_bytes = self->acked_bytes;
-    answer->record_bytes = anchor->record_bytes;
-    answer->resume_token = hws_engine_token (engine, 's', anchor->handle, answer->sender_id);
-    if (self->limit_seq > self->next_seq) {
-        answer->initial_credit = self->limit_seq - self->next_seq;
-    }
-    answer->slot_byte_budget =
-        self->limit_bytes > self->next_bytes ? self->limit_bytes - self->next_bytes : 1;
-    if (self->is_ending_ours) {
-        answer->has_ended = true;
-        hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (self->ending));
-        hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (self->cause));
-        hws_text_copy (answer->reason, sizeof answer->reason, self->reason);
-    }
 }

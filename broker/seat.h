@@ -77,7 +77,8 @@ struct hws_seat {
     bool is_ending_ours;
     uint64_t end_seq; /* the number that the sender's own ending took */
     uint16_t cause;
-    char *reason; /* owned; null for none */
+    char *reason;               /* owned; null for none */
+    hws_tombstone_t *tombstone; /* owned; made ahead, so that remembering cannot fail */
 };
 
 /*  Seats a sender: takes an id, a window and a place in all the lists, and announces

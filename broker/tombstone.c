@@ -28,33 +28,40 @@ static void arm (hws_engine_t *engine)
                   first ? first->expires_at : HWS_NEVER);
 }
 
-static hws_tombstone_t *make (hws_engine_t *engine, uint8_t ending, uint16_t cause,
-                              const char *reason)
+hws_tombstone_t *hws_tombstone_new (void)
 {
-    const bool is_kept = engine->options.limits.tombstones > 0;
-    hws_tombstone_t *const self = is_kept ? calloc (1, sizeof *self) : NULL;
-    if (self == NULL) {
+    return calloc (1, sizeof (hws_tombstone_t));
+}
+
+/*  Files a tombstone that was made ahead; it and the reason are taken. Returns null when
+ *  nothing is to be remembered.  */
+static hws_tombstone_t *file (hws_engine_t *engine, hws_tombstone_t **tombstone, char **reason)
+{
+    if (engine->options.limits.tombstones == 0) {
         return NULL;
     }
     while (engine->tombstones.count > 0 &&
            engine->tombstones.count >= engine->options.limits.tombstones) {
         forget (engine, oldest (engine));
     }
-    self->ending = ending;
-    self->cause = cause;
-    self->reason = reason ? strdup (reason) : NULL;
+    hws_tombstone_t *const self = *tombstone;
+    self->reason = *reason;
+    *tombstone = NULL;
+    *reason = NULL;
     self->expires_at = engine->now + (hws_ms_t) engine->options.anchors.orphan_ttl_ms;
     hws_list_append (&engine->tombstones, &self->in_engine);
     arm (engine); /* the oldest may be another now */
     return self;
 }
 
-void hws_tombstone_of_seat (hws_engine_t *engine, const hws_seat_t *seat)
+void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat)
 {
-    hws_tombstone_t *const self = make (engine, seat->ending, seat->cause, seat->reason);
+    hws_tombstone_t *const self = file (engine, &seat->tombstone, &seat->reason);
     if (self == NULL) {
         return;
     }
+    self->ending = seat->ending;
+    self->cause = seat->cause;
     self->acked_seq = seat->acked_seq;
     self->acked_bytes = seat->acked_bytes;
     self->handle = seat->anchor->handle;
@@ -66,12 +73,14 @@ void hws_tombstone_of_seat (hws_engine_t *engine, const hws_seat_t *seat)
                     hws_bytes (&self->sender_key, sizeof self->sender_key));
 }
 
-void hws_tombstone_of_anchor (hws_engine_t *engine, const hws_anchor_t *anchor)
+void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor)
 {
-    hws_tombstone_t *const self = make (engine, HWS_RUN_CANCELLED, anchor->cause, anchor->reason);
+    hws_tombstone_t *const self = file (engine, &anchor->tombstone, &anchor->reason);
     if (self == NULL) {
         return;
     }
+    self->ending = HWS_RUN_CANCELLED;
+    self->cause = anchor->cause;
     self->handle = anchor->handle;
     memcpy (self->session_key.client_id, anchor->owner->client_id.bytes, HWS_ID_SIZE);
     self->session_key.session_id = anchor->open_id;

@@ -9,7 +9,7 @@
 
 #include "broker/seat.h"
 
-typedef struct {
+struct hws_tombstone {
     hws_map_node_t by_session; /* a seat's, under session_key */
     hws_map_node_t by_open;    /* an anchor's, under session_key: owner and open id */
     hws_map_node_t by_sender;  /* a seat's, under sender_key */
@@ -24,12 +24,17 @@ typedef struct {
     uint64_t acked_seq;
     uint64_t acked_bytes;
     char *reason; /* owned; null for none */
-} hws_tombstone_t;
+};
 
-/*  Remembers a seat or an anchor that is about to be freed. Without memory nothing is
- *  remembered.  */
-void hws_tombstone_of_seat (hws_engine_t *engine, const hws_seat_t *seat);
-void hws_tombstone_of_anchor (hws_engine_t *engine, const hws_anchor_t *anchor);
+/*  Makes one for a seat or an anchor that begins, freed with free () if it is not used. A
+ *  stream whose end was forgotten for want of memory would begin a second life with the next
+ *  ATTACH of its client. Returns null without memory.  */
+hws_tombstone_t *hws_tombstone_new (void);
+
+/*  Remembers a seat or an anchor that is about to be freed: its tombstone and its reason are
+ *  the engine's then, unless nothing is to be remembered.  */
+void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat);
+void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor);
 
 hws_tombstone_t *hws_tombstone_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
                                            uint64_t session_id);

@@ -349,6 +349,104 @@ static void grant_that_could_not_be_made_comes_with_the_next_acknowledgement (vo
     assert_int_equal (client_take_grant (s_sender)->acked_seq, 2);
 }
 
+/*  ---- Endings ---- */
+
+/*  Lets the time pass, and there is no memory for what it brings.  */
+static void live_without_memory (hws_ms_t length_ms)
+{
+    s_failures = 0;
+    s_is_for_good = true;
+    s_countdown = 1;
+    world_advance (&s_world, length_ms);
+    s_countdown = 0;
+    s_is_for_good = false;
+    assert_true (s_failures > 0);
+}
+
+/*  The seat itself is what is kept of an ending: when there was no memory even for the run,
+ *  both ends are made to say everything again, and hear it then, once.  */
+static void ending_that_the_broker_made_without_memory_reaches_both_ends (void **state)
+{
+    (void) state;
+    stream_t stream;
+    begin_attached (&stream);
+    s_receiver->is_beating = true;
+    client_forget (s_receiver);
+    client_disconnect (s_sender);
+    world_advance (&s_world, WORLD_GRACE_MS - 1);
+    s_receiver->is_beating = false; /* a PING that cannot be read makes for RESYNC too */
+
+    live_without_memory (1);
+
+    assert_int_equal (hws_engine_stats (s_world.engine)->dropped, 1);
+    assert_null (client_find_run (s_receiver));
+    client_ping (s_receiver);
+    client_take (s_receiver, HWS_VERB_RESYNC);
+    client_hello (s_receiver);
+    anchor_open (s_receiver, 1, "", NULL);
+    expect_run (s_receiver, HWS_RUN_ATTACHED, stream.routing, 0, 0);
+    expect_ending (s_receiver, stream.routing, HWS_RUN_DROPPED, "transport");
+    assert_null (client_find_run (s_receiver));
+    anchor_ack (s_receiver, stream.routing, 0, 0, true);
+    client_reconnect (s_sender);
+    stream_ask (s_sender, 1, stream.handle);
+    assert_string_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.ending,
+                         "dropped");
+}
+
+static void ending_that_was_acknowledged_without_memory_is_remembered (void **state)
+{
+    (void) state;
+    stream_t stream;
+    begin_attached (&stream);
+    stream_end (&stream);
+    client_forget (s_sender);
+
+    s_is_for_good = true;
+    s_countdown = 1;
+    anchor_ack (s_receiver, stream.routing, stream.next_seq, stream.next_bytes, true);
+    s_countdown = 0;
+    s_is_for_good = false;
+
+    assert_int_equal (hws_engine_counts (s_world.engine).seats, 0);
+    assert_null (client_find_grant (s_sender)); /* there was no memory for it */
+    client_ping (s_sender);
+    client_take (s_sender, HWS_VERB_RESYNC);
+    client_hello (s_sender);
+    client_forget (s_sender);
+    stream_ask (s_sender, 1, stream.handle);
+    const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+    assert_true (ok->has_ended); /* and not seated for a second life */
+    assert_string_equal (ok->ending, "detached");
+    assert_int_equal (ok->acked_seq, 3);
+}
+
+static void anchor_that_ended_without_memory_is_remembered (void **state)
+{
+    (void) state;
+    s_world.is_poor = true;
+    s_receiver = client_connect (&s_world);
+    s_receiver->is_beating = true;
+    const hws_open_t open = {.unattached_timeout_ms = {HWS_VALUE, 700}};
+    const hws_handle_t handle = anchor_open (s_receiver, 1, "", &open);
+
+    live_without_memory (700);
+
+    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 0);
+    assert_null (client_find_control (s_receiver, HWS_VERB_ANCHOR_CLOSED));
+    client_ping (s_receiver);
+    client_take (s_receiver, HWS_VERB_RESYNC);
+    client_hello (s_receiver);
+    hws_control_t again = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = 1}};
+    client_ask (s_receiver, &again);
+    const hws_anchor_closed_t *const closed =
+        &client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED)->as.anchor_closed;
+    assert_string_equal (closed->code, "expired");
+    assert_true (hws_handle_equal (closed->handle, handle));
+}
+
+/*  ---- Tokens ---- */
+
 /*  Whatever is short: a cancel that was answered Ok holds, one that was not may be asked
  *  again; none is lost in silence.  */
 static void cancel_that_cannot_be_remembered_is_refused (void **state)
@@ -465,6 +563,9 @@ int main (void)
     cJSON_InitHooks (&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = free});
     const struct CMUnitTest tests[] = {
         TEST (grant_that_could_not_be_made_comes_with_the_next_acknowledgement),
+        TEST (ending_that_the_broker_made_without_memory_reaches_both_ends),
+        TEST (ending_that_was_acknowledged_without_memory_is_remembered),
+        TEST (anchor_that_ended_without_memory_is_remembered),
         TEST (cancel_that_cannot_be_remembered_is_refused),
         TEST (stream_that_was_seated_is_found_by_its_token),
         TEST (every_allocation_fails_once),
