@@ -366,6 +366,29 @@ static void answer_attach_ended (void)
     scripted_answer (&s_broker, message);
 }
 
+/*  The anchor has a front of its own: nobody is seated here.  */
+static void say_elsewhere (void)
+{
+    hws_control_t message = attach_ok ();
+    message.as.attach_ok.sender_id = 0;
+    message.as.attach_ok.initial_credit = 0;
+    strcpy (message.as.attach_ok.streaming_transport_key, HWS_TRANSPORT_DEDICATED);
+    strcpy (message.as.attach_ok.endpoint, "tcp://127.0.0.1:40001");
+    scripted_answer (&s_broker, message);
+}
+
+static void answer_attach_elsewhere (void)
+{
+    ask_again ();
+    say_elsewhere ();
+}
+
+static void cancel_before_elsewhere (void)
+{
+    cancel_it ();
+    say_elsewhere ();
+}
+
 static void refuse_attach (void)
 {
     ask_again ();
@@ -486,8 +509,11 @@ static const step_t sender_events[] = {
      "open, ending, cancelling, owing, ended"},
     {"program cancels its token", cancel_token, NULL},
     {"program cancels the anchor", cancel_anchor, "attaching"},
+    {"program cancels it, then ATTACH is answered Ok with endpoint", cancel_before_elsewhere,
+     "open, ending, cancelling, owing, ended"},
     {"ATTACH answered Ok", answer_attach, NULL},
     {"ATTACH answered Ok with ended dropped(heartbeat)", answer_attach_ended, NULL},
+    {"ATTACH answered Ok with endpoint", answer_attach_elsewhere, NULL},
     {"ATTACH refused", refuse_attach, NULL},
     {"3 s without an answer", answer_nothing, NULL},
     {"GRANT, records before the ending", grant_some, NULL},
