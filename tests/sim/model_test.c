@@ -115,11 +115,41 @@ static size_t shrink (op_t *ops, size_t count)
     return count;
 }
 
+/*  Makes what is left simpler, one member after the other.  */
+static void simplify (op_t *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const op_t before = ops[i];
+        const op_t simpler[] = {{.ms = before.kind < OP_ADVANCE ? before.ms : 0},
+                                {.wait_ms = before.wait_ms},
+                                {.is_more = before.is_more},
+                                {.token = before.token},
+                                {.unattached_ms = before.unattached_ms},
+                                {.buffer_bytes = before.buffer_bytes},
+                                {.senders = before.senders}};
+        for (size_t j = 0; j < sizeof simpler / sizeof *simpler; j++) {
+            const op_t kept = ops[i];
+            ops[i].ms -= simpler[j].ms;
+            ops[i].wait_ms -= simpler[j].wait_ms;
+            ops[i].is_more = ops[i].is_more && !simpler[j].is_more;
+            ops[i].token -= simpler[j].token;
+            ops[i].unattached_ms -= simpler[j].unattached_ms;
+            ops[i].buffer_bytes -= simpler[j].buffer_bytes;
+            ops[i].senders -= simpler[j].senders;
+            size_t at = 0;
+            if (!fails (ops, count, &at)) {
+                ops[i] = kept;
+            }
+        }
+    }
+}
+
 static void print_failure (uint64_t seed, size_t count)
 {
     printf ("MODEL_SEED=%" PRIu64 ": engine and model differ after %zu operations:\n%s", seed,
             count, s_what);
     const size_t left = shrink (s_ops, count);
+    simplify (s_ops, left);
     size_t at = 0;
     fails (s_ops, left, &at);
     printf ("The shortest trace, of %zu operations:\n", left);

@@ -21,6 +21,8 @@ void model_init (model_t *self, const hws_engine_options_t *options)
     assert_true (options->limits.seats_per_peer * options->limits.peers <= MODEL_SEATS);
     assert_true (options->limits.waiting_attaches <= MODEL_WAITING);
     assert_true (options->limits.tombstones <= MODEL_TOMBSTONES);
+    assert_true (options->limits.cancel_orphans < MODEL_CANCELS);
+    self->sweep_from = INT64_MIN;
 }
 
 /*  ---- What is said ---- */
@@ -73,7 +75,12 @@ void model_ok (model_t *self, int client, const char *verb, uint64_t id)
 
 void model_fault (model_t *self, int client)
 {
-    model_refuse (self, client, "", 0, "protocol");
+    model_fault_of (self, client, "protocol");
+}
+
+void model_fault_of (model_t *self, int client, const char *code)
+{
+    model_refuse (self, client, "", 0, code);
 }
 
 /*  ---- Time ---- */
@@ -147,12 +154,16 @@ static void each_time (const model_t *self, void (*visit) (void *of, model_due_t
         visit (of, (model_due_t){MODEL_SEAT_DUE, model_seat_due (self, seat), seat->routing_id});
     }
     for (size_t i = 0; i < self->waiting_count; i++) {
+        if (self->waiting[i].is_over) {
+            continue;
+        }
         visit (of, (model_due_t){MODEL_WAITING_DUE, self->waiting[i].until_at, i});
     }
     for (size_t i = 0; i < self->anchor_count; i++) {
         const model_anchor_t *const anchor = &self->anchors[i];
         visit (of, (model_due_t){MODEL_ANCHOR_DUE, anchor_due (self, anchor), anchor->count});
     }
+    visit (of, (model_due_t){MODEL_TOKEN_DUE, model_token_due (self), 0});
     if (self->tombstone_count > 0) {
         visit (of, (model_due_t){MODEL_TOMBSTONE_DUE, self->tombstones[0].expires_at, 0});
     }
@@ -240,6 +251,11 @@ static void look_at_client (model_t *self, int number)
     if (at <= self->now && !owns_something (self, number)) {
         client->is_known = false;
         unsay (self, number);
+        for (size_t i = 0; i < self->cancel_count; i++) {
+            if (self->cancels[i].client == number) {
+                self->cancels[i].client = -1;
+            }
+        }
     } else {
         client->looked_at = at > self->now ? at : self->now + patience (self, client);
     }
@@ -296,6 +312,9 @@ void model_act (model_t *self, const model_due_t *due)
         return;
     case MODEL_TOMBSTONE_DUE:
         forget_tombstones (self);
+        return;
+    case MODEL_TOKEN_DUE:
+        model_token_sweep (self);
         return;
     case MODEL_CLIENT_DUE:
         look_at_client (self, (int) due->which);
@@ -410,6 +429,16 @@ void model_ping (model_t *self, int client)
     }
 }
 
+void model_drain (model_t *self)
+{
+    self->is_draining = true;
+    for (int i = 0; i < MODEL_CLIENTS; i++) {
+        if (self->clients[i].is_known) {
+            model_say (self, i, "GOAWAY");
+        }
+    }
+}
+
 void model_bye (model_t *self, int client, uint64_t id)
 {
     for (size_t i = 0; i < self->seat_count; i++) {
@@ -445,9 +474,15 @@ hws_handle_t model_handle (const model_t *self, uint32_t count)
 
 hws_engine_counts_t model_counts (const model_t *self)
 {
+    size_t dedicated = 0;
+    for (size_t i = 0; i < self->anchor_count; i++) {
+        dedicated += self->anchors[i].is_dedicated;
+    }
     return (hws_engine_counts_t){.peers = count_clients (self),
                                  .anchors = self->anchor_count,
                                  .seats = self->seat_count,
                                  .waiting = self->waiting_count,
-                                 .tombstones = self->tombstone_count};
+                                 .tombstones = self->tombstone_count,
+                                 .dedicated = dedicated,
+                                 .cancel_orphans = self->cancel_count};
 }

@@ -18,6 +18,9 @@
 
 enum {
     MODEL_CLIENTS = 6,
+    MODEL_SHELL = MODEL_CLIENTS, /* hears of fronts, as if it were one */
+    MODEL_FRONT = 100000,        /* a connection's number: its front times this, and a count */
+    MODEL_CANCELS = 16,
     MODEL_ANCHORS = 8,
     MODEL_SEATS = 64,
     MODEL_OPENED = 2048, /* anchors, ever */
@@ -56,6 +59,8 @@ typedef struct {
     hws_ms_t unknown_at; /* when it was last told of an unknown stream */
 } model_client_t;
 
+typedef enum { MODEL_UNBOUND, MODEL_BINDING, MODEL_BOUND } model_front_state_t;
+
 typedef struct {
     uint32_t count; /* of its handle */
     int owner;
@@ -66,6 +71,14 @@ typedef struct {
     bool is_present; /* its receiver is there */
     bool is_closing;
     bool is_exclusive; /* one sender at a time */
+    bool is_dedicated; /* it has a front of its own */
+    model_front_state_t front_state;
+    uint32_t front;       /* its number; 0: none yet */
+    bool is_told;         /* somebody was sent there */
+    uint64_t token;       /* 0: none */
+    uint64_t token_order; /* in order of registering, as of seats and attaches that wait */
+    bool is_token_hit;
+    char token_reason[MODEL_WORD];
     hws_ms_t away_at;  /* since when the receiver is away */
     hws_ms_t empty_at; /* since when it has no seat */
     uint64_t next_sender_id;
@@ -78,6 +91,7 @@ typedef struct {
     uint32_t anchor; /* its count */
     int client;
     uint64_t session_id, sender_id, routing_id;
+    uint64_t token, token_order;
     char label[MODEL_WORD];
     bool is_away;   /* not attached since its client's connection ended or said HELLO */
     bool has_ended; /* exiting */
@@ -110,14 +124,28 @@ typedef struct {
     char name[MODEL_WORD];
     char label[MODEL_WORD];
     uint64_t wait_ms;
+    uint64_t token;
+    bool is_resume;
+    bool is_cancelled; /* the resume says so: the client has ended it */
 } model_attach_t;
 
 typedef struct {
     int client;
     uint64_t id;
     hws_ms_t until_at;
+    bool is_over;    /* that has come, but it waits for its anchor's front */
+    bool is_binding; /* waits for that */
+    uint64_t token_order;
     model_attach_t request;
 } model_waiting_t;
+
+/*  The cancel of a token, remembered.  */
+typedef struct {
+    uint64_t token;
+    int client; /* whose limit counts it; -1: nobody's */
+    hws_ms_t cancelled_at;
+    char reason[MODEL_WORD];
+} model_cancel_t;
 
 typedef struct {
     bool is_anchor;
@@ -137,6 +165,7 @@ typedef enum {
     MODEL_WAITING_DUE,
     MODEL_ANCHOR_DUE,
     MODEL_TOMBSTONE_DUE,
+    MODEL_TOKEN_DUE,
     MODEL_CLIENT_DUE
 } model_due_kind_t;
 
@@ -152,6 +181,7 @@ typedef struct {
     hws_ms_t now;     /* the broker's own clock */
     hws_ms_t skew;    /* how far it is behind the true one */
     hws_ms_t turn_at; /* the next turn comes no later */
+    bool is_draining; /* the broker is leaving */
     uint64_t late_turns;
 
     model_client_t clients[MODEL_CLIENTS];
@@ -163,9 +193,14 @@ typedef struct {
     size_t waiting_count;
     model_tombstone_t tombstones[MODEL_TOMBSTONES]; /* oldest first */
     size_t tombstone_count;
+    model_cancel_t cancels[MODEL_CANCELS]; /* the latest last */
+    size_t cancel_count;
+    hws_ms_t sweep_from; /* no search for old cancels before */
 
     bool is_exclusive[MODEL_OPENED]; /* of the anchor with this count */
     uint32_t opened;                 /* anchors, ever */
+    uint32_t fronts;                 /* numbers given, ever */
+    uint64_t token_order;            /* numbers given, ever */
     uint64_t attached;               /* seats, ever */
     uint64_t want_count;             /* wishes for large records, ever */
     uint64_t closed;
@@ -208,6 +243,8 @@ void model_open (model_t *self, int client, uint64_t id, const hws_open_t *reque
 void model_attach (model_t *self, int client, uint64_t id, const model_attach_t *request);
 void model_detach (model_t *self, int client, uint64_t id, const hws_detach_t *request);
 void model_cancel (model_t *self, int client, uint64_t id, const hws_cancel_t *request);
+void model_cancel_token (model_t *self, int client, uint64_t id, const hws_token_t *request);
+void model_reserve_token (model_t *self, int client, uint64_t id);
 void model_bye (model_t *self, int client, uint64_t id);
 void model_ping (model_t *self, int client);
 
@@ -219,10 +256,22 @@ void model_run (model_t *self, int client, const hws_run_t *run, bool is_good, c
 bool model_ack (model_t *self, int client, const hws_ack_t *ack);
 bool model_want (model_t *self, int client, const hws_window_t *window);
 
-/*  The batch as a whole broke the rules: one ERROR.  */
+/*  The message, or a batch as a whole, broke the rules: one ERROR.  */
 void model_fault (model_t *self, int client);
+void model_fault_of (model_t *self, int client, const char *code);
+
+/*  The broker is to leave.  */
+void model_drain (model_t *self);
+
+/*  The shell has bound a front, or cannot.  */
+void model_bound (model_t *self, uint32_t front, bool is_bound);
 
 /*  ---- What there is ---- */
+
+static inline uint32_t model_front_of (uint32_t connection)
+{
+    return connection / MODEL_FRONT;
+}
 
 model_anchor_t *model_anchor (model_t *self, uint32_t count);
 model_anchor_t *model_anchor_of (model_t *self, int owner, uint64_t open_id);

@@ -66,6 +66,12 @@ static const char *open_refusal (model_t *self, int client, const hws_open_t *re
         model_value_or (request->max_senders, 1) == 0 || buffer < 4 * floor) {
         return "bad_request";
     }
+    if (model_token_reason (self, request->cancel_token)) {
+        return "cancelled";
+    }
+    if (self->is_draining) {
+        return "closed";
+    }
     if (model_anchor_named (self, request->name)) {
         return "name_in_use";
     }
@@ -73,6 +79,9 @@ static const char *open_refusal (model_t *self, int client, const hws_open_t *re
     for (size_t i = 0; i < self->anchor_count; i++) {
         own += self->anchors[i].owner == client;
         buffers += self->anchors[i].buffer_bytes;
+    }
+    if (request->dedicated && model_counts (self).dedicated >= limits->fronts) {
+        return "limit";
     }
     if (self->anchor_count >= limits->anchors || own >= limits->anchors_per_peer ||
         buffers + buffer > model_value_or (limits->buffer_bytes, UINT64_MAX)) {
@@ -99,6 +108,9 @@ static model_anchor_t *make_anchor (model_t *self, int client, const hws_open_t 
                                      ? usual->unattached_timeout_ms
                                      : request->unattached_timeout_ms,
         .is_exclusive = request->kind == HWS_KIND_SPSC,
+        .is_dedicated = request->dedicated,
+        .token = request->cancel_token,
+        .token_order = model_token_register (self),
         .away_at = self->now,
         .empty_at = self->now,
         .next_sender_id = 1};
@@ -220,6 +232,7 @@ static void begin_end (model_t *self, model_anchor_t *anchor, hws_cause_t cause,
 
 void model_anchor_finish (model_t *self, uint32_t count)
 {
+    model_front_end (self, model_anchor (self, count));
     const model_anchor_t anchor = *model_anchor (self, count);
     if (anchor.is_present) {
         say_last_word (self, anchor.owner, count, anchor.cause, anchor.ended, anchor.reason);

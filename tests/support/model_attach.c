@@ -81,6 +81,8 @@ static void take_seat (model_t *self, int client, const model_attach_t *request,
                            .client = client,
                            .session_id = request->session_id,
                            .sender_id = anchor->next_sender_id++,
+                           .token = request->token,
+                           .token_order = model_token_register (self),
                            .is_away = self->clients[client].is_away,
                            .away_at = self->now,
                            .attached_at = self->now,
@@ -138,6 +140,9 @@ static const char *try_attach (model_t *self, int client, uint64_t id,
 {
     model_seat_t *const seat = model_seat (self, client, request->session_id);
     if (seat) {
+        if (request->is_cancelled) {
+            model_end (self, seat, HWS_RUN_CANCELLED, HWS_CAUSE_INTERRUPTED, "", false);
+        }
         return_to_seat (self, seat);
         say_seat (self, seat, id, early);
         return NULL;
@@ -154,6 +159,20 @@ static const char *try_attach (model_t *self, int client, uint64_t id,
         }
         return NULL;
     }
+    if (request->is_resume) {
+        if (id) { /* nobody remembers */
+            model_say (self, client,
+                       "ATTACH %" PRIu64 " Ok anchor=0 sender=0 ended dropped(unknown) reason ''",
+                       id);
+        }
+        return NULL;
+    }
+    if (model_token_reason (self, request->token)) {
+        return "cancelled";
+    }
+    if (self->is_draining) {
+        return "closed";
+    }
     model_anchor_t *anchor = NULL;
     const char *refusal = NULL;
     if (request->has_handle) {
@@ -163,6 +182,9 @@ static const char *try_attach (model_t *self, int client, uint64_t id,
         refusal = anchor ? NULL : "not_found";
     }
     refusal = refusal ? refusal : check_room (self, client, anchor);
+    if (refusal == NULL && !model_front_seats (self, anchor, client)) {
+        return model_front_direct (self, anchor, client, id);
+    }
     if (refusal == NULL) {
         take_seat (self, client, request, anchor);
         say_seat (self, &self->seats[self->seat_count - 1], id, early);
@@ -201,7 +223,10 @@ void model_attach (model_t *self, int client, uint64_t id, const model_attach_t 
     if (refusal == NULL) {
         return;
     }
-    if (!is_worth_waiting (refusal) || request->wait_ms == 0 || self->clients[client].is_away) {
+    const bool is_binding = strcmp (refusal, "would_block") == 0;
+    const bool may_wait =
+        is_worth_waiting (refusal) && request->wait_ms > 0 && !self->clients[client].is_away;
+    if (!may_wait && !is_binding) {
         model_refuse (self, client, "ATTACH", id, refusal);
         return;
     }
@@ -210,6 +235,8 @@ void model_attach (model_t *self, int client, uint64_t id, const model_attach_t 
         if (other->client == client && other->request.session_id == request->session_id) {
             other->id = id; /* asked again: the time goes on */
             other->request = *request;
+            other->is_binding = is_binding;
+            other->token_order = model_token_register (self);
             return;
         }
     }
@@ -222,21 +249,42 @@ void model_attach (model_t *self, int client, uint64_t id, const model_attach_t 
     self->waiting[self->waiting_count++] =
         (model_waiting_t){.client = client,
                           .id = id,
+                          .is_binding = is_binding,
+                          .token_order = model_token_register (self),
                           .until_at = self->now + (hws_ms_t) wait_ms,
                           .request = *request};
+}
+
+static bool is_meant (const model_t *self, const model_waiting_t *waiting, uint32_t count,
+                      const char *name)
+{
+    return waiting->request.has_handle
+               ? hws_handle_equal (waiting->request.handle, model_handle (self, count))
+               : strcmp (waiting->request.name, name) == 0;
+}
+
+/*  The anchor was there when its front began to be bound, and is not any more.  */
+static bool is_removed (const model_t *self, const char *refusal)
+{
+    return !self->is_draining &&
+           (strcmp (refusal, "not_found") == 0 || strcmp (refusal, "closed") == 0);
 }
 
 void model_retry (model_t *self, uint32_t count, const char *name)
 {
     for (size_t i = 0; i < self->waiting_count;) {
         const model_waiting_t it = self->waiting[i];
-        const bool is_meant = it.request.has_handle
-                                  ? hws_handle_equal (it.request.handle, model_handle (self, count))
-                                  : strcmp (it.request.name, name) == 0;
-        const char *const refusal =
-            is_meant ? try_attach (self, it.client, it.id, &it.request, "dropped") : "not_found";
-        if (refusal && is_worth_waiting (refusal)) {
+        if (!is_meant (self, &it, count, name)) {
             i++;
+            continue;
+        }
+        const char *refusal = try_attach (self, it.client, it.id, &it.request, "dropped");
+        if (refusal && it.is_binding && is_removed (self, refusal)) {
+            refusal = "removed_during_bind";
+        }
+        const bool is_binding = refusal && strcmp (refusal, "would_block") == 0;
+        if (is_binding || (refusal && is_worth_waiting (refusal) && self->now < it.until_at)) {
+            self->waiting[i++].is_binding = is_binding;
             continue;
         }
         take_waiting (self, i);
@@ -249,9 +297,33 @@ void model_retry (model_t *self, uint32_t count, const char *name)
 void model_wait_over (model_t *self, size_t place)
 {
     const model_waiting_t it = self->waiting[place];
-    take_waiting (self, place);
     const char *const refusal = try_attach (self, it.client, it.id, &it.request, "dropped");
+    if (refusal && strcmp (refusal, "would_block") == 0) {
+        self->waiting[place].is_binding = self->waiting[place].is_over = true;
+        return;
+    }
+    take_waiting (self, place);
     if (refusal) {
         model_refuse (self, it.client, "ATTACH", it.id, refusal);
+    }
+}
+
+void model_wait_cancel (model_t *self, const model_waiting_t *waiting)
+{
+    const model_waiting_t it = *waiting;
+    take_waiting (self, (size_t) (waiting - self->waiting));
+    model_refuse (self, it.client, "ATTACH", it.id, "cancelled");
+}
+
+void model_wait_fail (model_t *self, uint32_t count, const char *name)
+{
+    for (size_t i = 0; i < self->waiting_count;) {
+        const model_waiting_t it = self->waiting[i];
+        if (!it.is_binding || !is_meant (self, &it, count, name)) {
+            i++;
+            continue;
+        }
+        take_waiting (self, i);
+        model_refuse (self, it.client, "ATTACH", it.id, "transport");
     }
 }

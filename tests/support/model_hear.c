@@ -94,6 +94,12 @@ static void hear_attach (model_world_t *self, int client, uint32_t connection,
                message->id, count, it->sender_id, it->ending, it->code, given (it->reason));
         return;
     }
+    if (*it->endpoint) {
+        heard (self, client, connection,
+               "ATTACH %" PRIu64 " Ok anchor=%u endpoint=%s heartbeat=%" PRIu64 " record=%" PRIu64,
+               message->id, count, it->endpoint, it->heartbeat_interval_ms, it->record_bytes);
+        return;
+    }
     heard (self, client, connection,
            "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " routing=%" PRIu64
            " heartbeat=%" PRIu64 " next=%" PRIu64 "/%" PRIu64 " acked=%" PRIu64 "/%" PRIu64
@@ -128,8 +134,9 @@ static void hear_ok (model_world_t *self, int client, uint32_t connection,
         hear_attach (self, client, connection, message);
         return;
     default:
-        heard (self, client, connection, "%s %" PRIu64 " Ok", hws_verb_word (message->verb),
-               message->id);
+        heard (self, client, connection, "%s %" PRIu64 " Ok%s", hws_verb_word (message->verb),
+               message->id,
+               message->verb == HWS_VERB_RESERVE_TOKEN && message->as.token.token == 0 ? " 0" : "");
         return;
     }
 }
@@ -239,4 +246,9 @@ void model_hear_batch (model_world_t *self, int client, uint32_t connection, hws
     if (!is_good || rc != 0) {
         heard (self, client, connection, "a batch that cannot be read");
     }
+}
+
+void model_hear_shell (model_world_t *self, bool is_bind, uint32_t front)
+{
+    heard (self, MODEL_SHELL, 0, "%s %u", is_bind ? "bind" : "unbind", front);
 }

@@ -18,7 +18,12 @@ typedef enum {
     OP_WANT,
     OP_DETACH,
     OP_CANCEL,
+    OP_CANCEL_TOKEN,
+    OP_RESERVE_TOKEN,
+    OP_BOUND,
     OP_BYE,
+    OP_DRAIN,
+    OP_RUBBISH,
     OP_PING,
     OP_STALE,
     OP_ADVANCE,
@@ -50,6 +55,8 @@ typedef enum {
     DATA_CUT /* the batch's last run does not fit */
 } data_how_t;
 
+typedef enum { WANT_NEXT, WANT_SOME, WANT_MOST } want_how_t;
+
 typedef enum { ACK_ALL, ACK_SOME, ACK_SAME, ACK_BEYOND, ACK_ENDED, ACK_BACK } ack_how_t;
 
 typedef enum { CANCEL_SENDER, CANCEL_ANCHOR, CANCEL_INTERRUPTED, CANCEL_NO_SENDER } cancel_how_t;
@@ -63,8 +70,9 @@ typedef struct {
     uint64_t open_id;    /* which of them */
     int sender;          /* whose stream; the client's own for DATA */
     uint64_t session_id; /* which of them */
-    bool is_exclusive;
-    int name; /* number of a name; -1: none */
+    bool is_exclusive, is_dedicated;
+    uint64_t token; /* 0: none */
+    int name;       /* number of a name; -1: none */
     uint32_t count;
     bool has_id;      /* the request wants an answer */
     bool is_more;     /* is in one batch with the next operation, if that is of the kind */
@@ -79,6 +87,7 @@ typedef struct {
     hws_random_t random;
     hws_ms_t began_at;
     hws_ms_t mute_until[MODEL_CLIENTS]; /* clients that say nothing for a while */
+    op_t last;
 } op_maker_t;
 
 /*  Makes one that is likely to matter, for the broker as the model sees it.  */

@@ -61,7 +61,33 @@ bool model_anchor_has_ended (const model_t *self, uint32_t count);
 
 void model_retry (model_t *self, uint32_t count, const char *name);
 void model_wait_over (model_t *self, size_t place);
+
+/*  Its token was cancelled; the front that it waits for cannot be bound.  */
+void model_wait_cancel (model_t *self, const model_waiting_t *waiting);
+void model_wait_fail (model_t *self, uint32_t count, const char *name);
 bool model_is_waiting (const model_t *self, int client, uint64_t session_id);
+
+/*  ---- Tokens ---- */
+
+/*  Something registers, whether it has a token or not; returns its place in the order.  */
+uint64_t model_token_register (model_t *self);
+
+/*  Why the token is cancelled, or null: it is not.  */
+const char *model_token_reason (model_t *self, uint64_t token);
+
+/*  Old cancels are forgotten, at most once an interval.  */
+void model_token_sweep (model_t *self);
+hws_ms_t model_token_due (const model_t *self);
+
+/*  ---- Fronts ---- */
+
+/*  Whether the client is seated where it came.  */
+bool model_front_seats (const model_t *self, const model_anchor_t *anchor, int client);
+
+/*  Tells it where to go and returns null; or the word of a refusal, "would_block" when it
+ *  has to wait until the front is bound.  */
+const char *model_front_direct (model_t *self, model_anchor_t *anchor, int client, uint64_t id);
+void model_front_end (model_t *self, model_anchor_t *anchor);
 
 /*  ---- Seats ---- */
 

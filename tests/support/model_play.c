@@ -129,7 +129,10 @@ static void play_hello (play_t *self, const op_t *op)
         message.as.hello.protocol = 2;
     }
     if (op->how == HELLO_NEW || self->connections[op->client] == 0) {
-        self->connections[op->client]++;
+        const model_anchor_t *const anchor = model_anchor_of (model, op->owner, op->open_id);
+        const bool is_bound = anchor && anchor->front_state == MODEL_BOUND;
+        self->connections[op->client] =
+            (is_bound ? anchor->front : 0) * MODEL_FRONT + ++self->connection_count;
     }
     message.has_id = true;
     message.id = ++self->ids[op->client];
@@ -157,6 +160,8 @@ static void play_open (play_t *self, const op_t *op)
     hws_open_t *const open = &message.as.open;
     name_of (op->name, open->name);
     open->kind = op->is_exclusive ? HWS_KIND_SPSC : HWS_KIND_MPSC;
+    open->dedicated = op->is_dedicated;
+    open->cancel_token = op->token;
     open->heartbeat_interval_ms = given (op->interval_ms);
     open->reconnect_grace_ms = given (op->grace_ms);
     open->orphan_ttl_ms = given (op->orphan_ms);
@@ -176,13 +181,25 @@ static void play_open (play_t *self, const op_t *op)
 
 static void play_attach (play_t *self, const op_t *op)
 {
-    model_attach_t request = {
-        .session_id = op->session_id, .has_handle = op->how != HANDLE_NAME, .wait_ms = op->wait_ms};
+    model_attach_t request = {.session_id = op->session_id,
+                              .has_handle = op->how != HANDLE_NAME,
+                              .wait_ms = op->wait_ms,
+                              .token = op->token,
+                              .is_resume = op->count > 0,
+                              .is_cancelled = op->count > 1};
     hws_control_t message = {.verb = HWS_VERB_ATTACH};
     hws_attach_t *const attach = &message.as.attach;
     attach->session_id = op->session_id;
     attach->stream_cancel_handle.lo = op->session_id;
     attach->wait_ms = op->wait_ms;
+    attach->cancel_token = op->token;
+    attach->has_resume = request.is_resume;
+    attach->resume.sender_id = 1;
+    attach->resume.resume_token.bytes[0] = 1;
+    if (request.is_cancelled) {
+        strcpy (attach->resume.ending, "cancelled");
+        strcpy (attach->resume.code, "interrupted");
+    }
     if (request.has_handle) {
         request.handle = handle_of (self, count_of (self, op->owner, op->open_id), op->how);
         attach->has_handle = true;
@@ -218,6 +235,13 @@ static void play_detach (play_t *self, const op_t *op)
     send_control (self, op->client, &message);
 }
 
+static void print_reason (uint32_t number, hws_reason_t reason)
+{
+    if (number > 0) {
+        snprintf (reason, sizeof (hws_reason_t), "because %u", number);
+    }
+}
+
 static void play_cancel (play_t *self, const op_t *op)
 {
     hws_control_t message = {.verb = HWS_VERB_CANCEL};
@@ -232,14 +256,70 @@ static void play_cancel (play_t *self, const op_t *op)
     if (op->how == CANCEL_INTERRUPTED) {
         strcpy (cancel->code, "interrupted");
     }
-    if (op->count > 0) {
-        snprintf (cancel->reason, sizeof cancel->reason, "because %u", op->count);
-    }
+    print_reason (op->count, cancel->reason);
     const uint64_t id = id_of (self, op, &message);
     if (play_begin_message (self, op->client)) {
         model_cancel (&self->world.model, op->client, id, cancel);
     }
     send_control (self, op->client, &message);
+}
+
+static void play_token (play_t *self, const op_t *op)
+{
+    hws_control_t message = {.verb = op->kind == OP_CANCEL_TOKEN ? HWS_VERB_CANCEL_TOKEN
+                                                                 : HWS_VERB_RESERVE_TOKEN};
+    if (op->kind == OP_CANCEL_TOKEN) {
+        message.as.token.token = op->token;
+        print_reason (op->count, message.as.token.reason);
+    }
+    const uint64_t id = id_of (self, op, &message);
+    if (play_begin_message (self, op->client) && op->kind == OP_CANCEL_TOKEN) {
+        model_cancel_token (&self->world.model, op->client, id, &message.as.token);
+    } else if (model_hears (&self->world.model, op->client, self->connections[op->client])) {
+        model_reserve_token (&self->world.model, op->client, id);
+    }
+    send_control (self, op->client, &message);
+}
+
+/*  The shell's answer about a front.  */
+static void play_bound (play_t *self, const op_t *op)
+{
+    model_t *const model = &self->world.model;
+    const model_anchor_t *const anchor = model_anchor_of (model, op->owner, op->open_id);
+    const uint32_t front =
+        anchor && anchor->front_state == MODEL_BINDING ? anchor->front : model->fronts + 1;
+    model_turn (model, self->world.now);
+    model_bound (model, front, op->how == 0);
+    model_world_bound (&self->world, front, op->how == 0);
+}
+
+static void play_drain (play_t *self)
+{
+    model_turn (&self->world.model, self->world.now);
+    model_drain (&self->world.model);
+    model_world_drain (&self->world);
+}
+
+/*  What is no request at all is answered by one ERROR.  */
+static void play_rubbish (play_t *self, const op_t *op)
+{
+    static const struct {
+        const char *first, *json, *code;
+    } all[] = {{"PING", "{", "protocol"},
+               {"PING", NULL, "protocol"},
+               {"DETACH", "{\"sender_id\":0}", "bad_request"},
+               {"NONSENSE", "{}", "unknown_verb"},
+               {"RESYNC", "{\"epoch\":\"1\"}", "unknown_verb"},
+               {"PING", "{\"id\":\"1\",\"Ok\":{}}", "protocol"},
+               {"\x01\x02ggdddd", NULL, "protocol"},
+               {"\x01\x01", NULL, "protocol"},
+               {"ping", "{}", "protocol"}};
+    const size_t i = op->count % (sizeof all / sizeof *all);
+    if (play_begin_message (self, op->client)) {
+        model_fault_of (&self->world.model, op->client, all[i].code);
+    }
+    model_world_frames (&self->world, op->client, self->connections[op->client], all[i].first,
+                        all[i].json);
 }
 
 static void play_bye (play_t *self, const op_t *op)
@@ -265,7 +345,7 @@ static void say_ping (play_t *self, int client)
 static void play_stale (play_t *self, const op_t *op)
 {
     const hws_control_t message = {.verb = HWS_VERB_PING};
-    const uint32_t connection = self->connections[op->client] + 1000;
+    const uint32_t connection = MODEL_FRONT - 1; /* of none */
     model_turn (&self->world.model, self->world.now);
     model_message (&self->world.model, op->client, connection);
     model_world_control (&self->world, op->client, connection, &message);
@@ -347,6 +427,19 @@ bool play (play_t *self, const op_t *op, const op_t *next)
         break;
     case OP_CANCEL:
         play_cancel (self, op);
+        break;
+    case OP_CANCEL_TOKEN:
+    case OP_RESERVE_TOKEN:
+        play_token (self, op);
+        break;
+    case OP_BOUND:
+        play_bound (self, op);
+        break;
+    case OP_DRAIN:
+        play_drain (self);
+        break;
+    case OP_RUBBISH:
+        play_rubbish (self, op);
         break;
     case OP_BYE:
         play_bye (self, op);

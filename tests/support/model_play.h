@@ -27,8 +27,9 @@ typedef struct {
 typedef struct {
     model_world_t world;
     uint32_t connections[MODEL_CLIENTS]; /* the present one of each; 0: none yet */
-    uint64_t ids[MODEL_CLIENTS];         /* of requests */
-    known_stream_t streams[PLAY_KNOWN];  /* the latest, round and round */
+    uint32_t connection_count;
+    uint64_t ids[MODEL_CLIENTS];        /* of requests */
+    known_stream_t streams[PLAY_KNOWN]; /* the latest, round and round */
     size_t stream_count;
     uint64_t last_routing_id;
     known_anchor_t anchors[PLAY_KNOWN];

@@ -266,7 +266,7 @@ static uint64_t bytes_at (const model_seat_t *seat, uint64_t seq)
 {
     uint64_t bytes = seat->acked_bytes;
     for (uint64_t i = seat->acked_seq; i < seq; i++) {
-        const bool is_ending = seat->has_ended && !seat->is_ending_ours && i == seat->end_seq;
+        const bool is_ending = seat->own_ending && i == seat->end_seq;
         bytes += is_ending ? HWS_ENDING_HEADER_SIZE : content (seat->session_id, i).body.size;
     }
     return bytes;
@@ -282,6 +282,10 @@ static void add_ack (play_t *self, const op_t *op)
         ack.acked_seq = op->how == ACK_SOME && span > 0 ? seat->acked_seq + op->count % span
                         : op->how == ACK_SAME           ? seat->acked_seq
                                                         : seat->high_seq;
+        if (op->how == ACK_ENDED && op->count % 2 && seat->own_ending && seat->is_ending_ours &&
+            seat->acked_seq <= seat->end_seq && seat->high_seq > seat->end_seq) {
+            ack.acked_seq = seat->end_seq; /* ours, not the one that it replaced */
+        }
         ack.acked_bytes = bytes_at (seat, ack.acked_seq);
         if (op->how == ACK_ENDED || (seat->has_ended && (op->how == ACK_ALL) && (op->count & 1))) {
             ack.flags = HWS_ACK_ENDED;
@@ -309,8 +313,13 @@ static void add_want (play_t *self, const op_t *op)
     begin_batch (self, op->client);
     const model_seat_t *const seat = model_seat (&self->world.model, op->client, op->session_id);
     const uint64_t size = content (op->session_id, seat ? seat->next_seq : 0).body.size;
+    const model_anchor_t *const anchor =
+        seat ? model_anchor (&self->world.model, seat->anchor) : NULL;
+    const uint64_t half = anchor ? anchor->buffer_bytes / 2 : 1;
     const hws_window_t window = {.stream = op->session_id,
-                                 .want_bytes = op->count ? op->count : size};
+                                 .want_bytes = op->how == WANT_NEXT   ? size
+                                               : op->how == WANT_SOME ? op->count
+                                                                      : half};
     if (!has_room (self, HWS_WINDOW_SIZE)) {
         return;
     }

@@ -30,17 +30,22 @@ static hws_engine_options_t options (void)
                     .buffer_bytes = 65536,
                     .window_bytes_min = 1024,
                     .window_bytes_max = 16384,
-                    .window_records = 64},
+                    .window_records = 24},
         .limits = {.heartbeat_min_ms = 100,
                    .peers = 5,
                    .anchors = 6,
                    .anchors_per_peer = 3,
-                   .senders_per_anchor = 7,
-                   .seats_per_peer = 6,
+                   .senders_per_anchor = 4,
+                   .seats_per_peer = 5,
                    .exiting_seats = 5,
                    .waiting_attaches = 3,
                    .wait_ms = 10000,
                    .tombstones = 24,
+                   .fronts = 2,
+                   .cancel_orphans = 5,
+                   .cancel_orphans_per_peer = 3,
+                   .cancel_orphan_ttl_ms = 7000,
+                   .cancel_sweep_ms = 1000,
                    .record_bytes = 20000,
                    .batch_bytes = 16384,
                    .buffer_bytes = {.state = HWS_VALUE, .value = 262144}},
@@ -71,7 +76,8 @@ void model_world_end (model_world_t *self)
 
 hws_address_t model_address (int client, uint32_t connection)
 {
-    hws_address_t address = {.size = 8, .id = {1, 2, 3, (uint8_t) client}};
+    hws_address_t address = {
+        .front = model_front_of (connection), .size = 8, .id = {1, 2, 3, (uint8_t) client}};
     hws_put_u32 (address.id + 4, connection);
     return address;
 }
@@ -93,6 +99,9 @@ static void hear_all (model_world_t *self)
             } else {
                 model_hear_batch (self, client, connection, bytes);
             }
+            self->is_astray = self->is_astray || effect.to.front != model_front_of (connection);
+        } else if (effect.kind == HWS_EFFECT_BIND || effect.kind == HWS_EFFECT_UNBIND) {
+            model_hear_shell (self, effect.kind == HWS_EFFECT_BIND, effect.to.front);
         }
         self->payloads_held -= effect.payload != NULL;
         free (effect.data);
@@ -102,16 +111,21 @@ static void hear_all (model_world_t *self)
 
 /*  ---- Comparing ---- */
 
+static bool may_be_forgotten (const model_t *model, int client)
+{
+    return client != MODEL_SHELL && model->clients[client].is_known &&
+           model->clients[client].looked_at <= model->now;
+}
+
 /*  Whether what the model has said so far is what was heard first, by each client but those
  *  that may still be forgotten in this turn.  */
 static bool is_beginning (const model_world_t *self, const model_t *model)
 {
-    size_t place[MODEL_CLIENTS] = {0};
+    size_t place[MODEL_CLIENTS + 1] = {0};
     for (size_t i = 0; i < model->line_count; i++) {
         const model_line_t *const line = &model->lines[i];
-        const model_client_t *const client = &model->clients[line->client];
         size_t *const at = &place[line->client];
-        if (client->is_known && client->looked_at <= model->now) {
+        if (may_be_forgotten (model, line->client)) {
             continue;
         }
         while (*at < self->heard_count && self->heard[*at].client != line->client) {
@@ -181,7 +195,8 @@ static bool are_counts_same (const model_world_t *self, const model_t *model)
     const hws_engine_counts_t b = hws_engine_counts (self->engine);
     const hws_engine_stats_t *const stats = hws_engine_stats (self->engine);
     return a.peers == b.peers && a.anchors == b.anchors && a.seats == b.seats &&
-           a.waiting == b.waiting && a.tombstones == b.tombstones &&
+           a.waiting == b.waiting && a.dedicated == b.dedicated &&
+           a.cancel_orphans == b.cancel_orphans && a.tombstones == b.tombstones &&
            stats->opened == model->opened && stats->closed == model->closed &&
            stats->attached == model->attached && stats->detached == model->ended[0] &&
            stats->finalized == model->ended[1] && stats->dropped == model->ended[2] &&
@@ -190,8 +205,9 @@ static bool are_counts_same (const model_world_t *self, const model_t *model)
 
 static bool is_as_heard (const model_world_t *self, const model_t *model)
 {
-    return model->line_count == self->heard_count && is_beginning (self, model) &&
-           are_grants_same (self, model) && are_counts_same (self, model);
+    return !self->is_astray && model->line_count == self->heard_count &&
+           is_beginning (self, model) && are_grants_same (self, model) &&
+           are_counts_same (self, model);
 }
 
 /*  ---- Saying what differs ---- */
@@ -222,12 +238,14 @@ static void report_grants (model_world_t *self, const char *who, const model_gra
 static void report_counts (model_world_t *self, const char *who, hws_engine_counts_t counts,
                            const uint64_t ended[4], uint64_t late_turns)
 {
-    report (self,
-            "  %s: %zu clients, %zu anchors, %zu seats, %zu waiting, %zu tombstones; %" PRIu64
-            " detached, %" PRIu64 " finalized, %" PRIu64 " dropped, %" PRIu64 " cancelled; %" PRIu64
-            " late turns\n",
-            who, counts.peers, counts.anchors, counts.seats, counts.waiting, counts.tombstones,
-            ended[0], ended[1], ended[2], ended[3], late_turns);
+    report (
+        self,
+        "  %s: %zu clients, %zu anchors (%zu dedicated), %zu seats, %zu waiting, %zu tombstones,"
+        " %zu cancels; %" PRIu64 " detached, %" PRIu64 " finalized, %" PRIu64 " dropped, %" PRIu64
+        " cancelled; %" PRIu64 " late turns\n",
+        who, counts.peers, counts.anchors, counts.dedicated, counts.seats, counts.waiting,
+        counts.tombstones, counts.cancel_orphans, ended[0], ended[1], ended[2], ended[3],
+        late_turns);
 }
 
 static void report_all (model_world_t *self)
@@ -299,7 +317,8 @@ void model_world_control (model_world_t *self, int client, uint32_t connection,
     hws_message_t envelope = {
         .frame_count = 2,
         .frame = {hws_bytes_of_text (hws_verb_word (message->verb)), hws_bytes (json, size)},
-        .address = ""};
+        .address = "",
+        .listener = (uint32_t) client % 2};
     const hws_address_t from = model_address (client, connection);
     begin_hearing (self);
     assert_int_equal (hws_engine_recv (self->engine, self->now, &from, &envelope), 0);
@@ -330,6 +349,42 @@ void model_world_gone (model_world_t *self, int client, uint32_t connection)
     const hws_address_t address = model_address (client, connection);
     begin_hearing (self);
     hws_engine_peer_gone (self->engine, self->now, &address);
+    compare (self);
+}
+
+void model_world_frames (model_world_t *self, int client, uint32_t connection, const char *first,
+                         const char *json)
+{
+    uint8_t copy[32];
+    hws_message_t envelope = {.frame_count = json ? 2 : 1,
+                              .frame = {hws_bytes (copy, strlen (first))},
+                              .data = copy,
+                              .address = ""};
+    memcpy (copy, first, strlen (first));
+    if (json) {
+        envelope.frame[1] = hws_bytes_of_text (json);
+    }
+    const hws_address_t from = model_address (client, connection);
+    begin_hearing (self);
+    assert_int_equal (hws_engine_recv (self->engine, self->now, &from, &envelope), 0);
+    compare (self);
+}
+
+void model_world_drain (model_world_t *self)
+{
+    begin_hearing (self);
+    hws_engine_drain (self->engine, self->now, "because it does");
+    compare (self);
+}
+
+void model_world_bound (model_world_t *self, uint32_t front, bool is_bound)
+{
+    hws_endpoint_t endpoints[2];
+    snprintf (endpoints[0], sizeof endpoints[0], "%u/0", front);
+    snprintf (endpoints[1], sizeof endpoints[1], "%u/1", front);
+    begin_hearing (self);
+    hws_engine_bound (self->engine, self->now, front, is_bound ? 0 : HWS_ESYSTEM, endpoints, 2,
+                      is_bound ? NULL : "no");
     compare (self);
 }
 

@@ -20,6 +20,7 @@ typedef struct {
     model_grant_t granted[MODEL_HEARD_GRANTS]; /* the last one for each stream */
     size_t granted_count;
     size_t payloads_held; /* by the engine */
+    bool is_astray;       /* something was sent to a front where the connection is not */
     bool has_failed;
     char report[MODEL_REPORT]; /* what differed */
 } model_world_t;
@@ -36,6 +37,13 @@ void model_world_control (model_world_t *self, int client, uint32_t connection,
 void model_world_batch (model_world_t *self, int client, uint32_t connection, const uint8_t *data,
                         size_t size);
 void model_world_gone (model_world_t *self, int client, uint32_t connection);
+
+void model_world_drain (model_world_t *self);
+
+/*  Frames that are no message: `json` null for one frame.  */
+void model_world_frames (model_world_t *self, int client, uint32_t connection, const char *first,
+                         const char *json);
+void model_world_bound (model_world_t *self, uint32_t front, bool is_bound);
 
 /*  A turn in which nothing came, now.  */
 void model_world_turn (model_world_t *self);
