@@ -47,7 +47,7 @@ LIBS     := -lczmq -lzmq -lcjson -lpthread
 LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf framing cancel client io,lib/$(dir)/*.c))
 ENGINE_SOURCES  := $(filter-out broker/main.c,$(wildcard broker/*.c))
 # What the programs are made of, beside their main; the tests may use it.
-PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c))
+PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c ctl/*.c))
 UNIT_SOURCES    := $(wildcard tests/unit/*.c tests/sim/*.c)
 E2E_SOURCES     := $(wildcard tests/e2e/*.c)
 SOAK_SOURCES    := $(wildcard tests/soak/*.c)
@@ -61,7 +61,7 @@ say     = $(if $(V),,@echo "  $(1) $@";)
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
-PROGRAMS   := $(BUILD)/hawser-broker $(BUILD)/hawser-send $(BUILD)/hawser-recv
+PROGRAMS   := $(addprefix $(BUILD)/,hawser-broker hawser-send hawser-recv hawser-ctl)
 LIBRARIES  := $(BUILD)/libhawser.a $(BUILD)/libhawser.so.0
 UNIT_TESTS := $(call program,$(UNIT_SOURCES))
 E2E_TESTS  := $(call program,$(E2E_SOURCES))
@@ -99,6 +99,7 @@ $(BUILD)/libhawser.so.0: $(call objects,$(LIB_SOURCES)) lib/hawser.map
 $(BUILD)/hawser-broker: $(call objects,broker/main.c $(ENGINE_SOURCES)) $(BUILD)/libhawser.a
 $(BUILD)/hawser-send: $(call objects,$(wildcard sender/*.c)) $(BUILD)/libhawser.a
 $(BUILD)/hawser-recv: $(call objects,$(wildcard receiver/*.c)) $(BUILD)/libhawser.a
+$(BUILD)/hawser-ctl: $(call objects,$(wildcard ctl/*.c)) $(BUILD)/libhawser.a
 $(PROGRAMS):
 	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 

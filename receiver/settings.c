@@ -114,6 +114,14 @@ static const hws_field_t s_fields[] = {
      .option = {"log-level", 0, "LEVEL"},
      .help = "what is said on stderr: error, warn, info or debug"},
 
+    {.key = "cancel_token",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (cancel_token),
+     .is_nullable = true,
+     .check = hws_check_token,
+     .option = {"cancel-token", 0, "TOKEN"},
+     .help = "whoever knows this number can cancel the anchor, also before it is open "
+             "(hawser-ctl)"},
     {.key = "exclusive",
      .type = HWS_FIELD_FLAG,
      .offset = AT (exclusive),
@@ -251,6 +259,7 @@ hws_receiver_options_t hws_recv_receiver_options (const hws_recv_settings_t *sel
         .max_senders = length_of (self->max_senders),
         .buffer_bytes = length_of (self->buffer_bytes),
         .wait_ms = HWS_FOREVER,
+        .cancel_token = hws_token_of (self->cancel_token),
         .exclusive = self->exclusive,
         .dedicated = self->dedicated,
     };

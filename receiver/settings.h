@@ -28,6 +28,7 @@ typedef struct {
     bool progress;             /* draw it, where hws_recv_draws_progress allows */
     hws_optional_t give_up_ms; /* for a broker that went away; null: never */
     int log_level;             /* hws_log_level_t */
+    char *cancel_token;        /* in decimal, or null */
     bool exclusive;            /* the anchor takes one sender at a time */
     bool dedicated;            /* the anchor has a socket of its own at the broker */
 

@@ -30,6 +30,14 @@ static const hws_field_t s_fields[] = {
      .check = hws_check_label,
      .option = {"label", 'l', "LABEL"},
      .help = "what the receiver calls this sender"},
+    {.key = "cancel_token",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (cancel_token),
+     .is_nullable = true,
+     .check = hws_check_token,
+     .option = {"cancel-token", 0, "TOKEN"},
+     .help = "whoever knows this number can cancel the stream, also before it is attached "
+             "(hawser-ctl)"},
     {.key = "wait_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (wait_ms),
@@ -125,5 +133,6 @@ hws_sender_options_t hws_send_sender_options (const hws_send_settings_t *self)
     return (hws_sender_options_t){
         .label = self->label,
         .wait_ms = length_of (self->wait_ms),
+        .cancel_token = hws_token_of (self->cancel_token),
     };
 }

@@ -11,6 +11,7 @@ typedef struct {
     char *broker;              /* its endpoint */
     char *anchor;              /* name or handle; never null once checked */
     char *label;               /* or null */
+    char *cancel_token;        /* in decimal, or null */
     hws_optional_t wait_ms;    /* for the broker and the anchor; 0: not at all, null: for ever */
     hws_optional_t give_up_ms; /* for a broker that went away; null: never */
     int framing;               /* hws_framing_t */

@@ -24,7 +24,7 @@ rank() { # DIRECTORY
     lib/io) echo 2 ;;
     lib/conf | lib/cancel) echo 3 ;;
     lib/client | lib) echo 4 ;;
-    broker | sender | receiver) echo 5 ;;
+    broker | sender | receiver | ctl) echo 5 ;;
     *) echo 9 ;;
     esac
 }
@@ -105,7 +105,7 @@ grep -v -E '^(#|$)' tools/layers.allow >"$allow"
 
 passed=0
 failed=0
-for file in $(find lib broker sender receiver -name '*.[ch]' 2>/dev/null | LC_ALL=C sort); do
+for file in $(find lib broker sender receiver ctl -name '*.[ch]' 2>/dev/null | LC_ALL=C sort); do
     faults=$(
         check_includes "$file"
         case $file in

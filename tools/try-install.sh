@@ -48,7 +48,7 @@ rm "$scratch/prefix/lib/libhawser.so" "$scratch/prefix/lib/libhawser.so.0"
 "$scratch/static"
 
 version=$(pkg-config --modversion hawser)
-for program in hawser-broker hawser-send hawser-recv; do
+for program in hawser-broker hawser-send hawser-recv hawser-ctl; do
     "$scratch/prefix/bin/$program" --version | grep -q -F "$version"
 done
 echo "try-install: version $version installs, links shared and static, and runs"

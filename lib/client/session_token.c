@@ -217,10 +217,16 @@ int hws_session_token_result (const hws_session_t *self, uint64_t token)
     return item ? item->result : 0;
 }
 
+/*  What whoever attaches or opens is told: the words of the broker, when there is no reason.  */
+static const char *sentence_of (const char *reason)
+{
+    return reason && reason[0] ? reason : "its token was cancelled";
+}
+
 const char *hws_session_token_reason (const hws_session_t *self, hws_ms_t now, uint64_t token)
 {
     const token_t *const item = token == 0 ? NULL : find (self, token);
-    return item && now < remembered_until (item) ? item->reason : NULL;
+    return item && now < remembered_until (item) ? sentence_of (item->reason) : NULL;
 }
 
 void hws_session_cancel_waiting (hws_session_t *self, uint64_t token, const char *reason)
@@ -228,14 +234,14 @@ void hws_session_cancel_waiting (hws_session_t *self, uint64_t token, const char
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_sender_t *const sender = hws_container_of (link, hws_session_sender_t, link);
         if (sender->cancel_token == token) {
-            hws_session_refuse_sender (sender, HWS_ECANCELLED, reason);
+            hws_session_refuse_sender (sender, HWS_ECANCELLED, sentence_of (reason));
         }
     }
     for (hws_link_t *link = self->receivers.head; link; link = link->next) {
         hws_session_receiver_t *const receiver =
             hws_container_of (link, hws_session_receiver_t, link);
         if (receiver->options.cancel_token == token) {
-            hws_session_refuse_receiver (receiver, HWS_ECANCELLED, reason);
+            hws_session_refuse_receiver (receiver, HWS_ECANCELLED, sentence_of (reason));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "conf/number.h"
 #include "proto/handle.h"
 #include "proto/name.h"
 
@@ -49,6 +50,35 @@ bool hws_check_name_or_handle (hws_bytes_t text, char *why, size_t size)
 bool hws_check_label (hws_bytes_t text, char *why, size_t size)
 {
     return hws_check_name (text, why, size);
+}
+
+bool hws_check_sentence (hws_bytes_t text, char *why, size_t size)
+{
+    const bool is_long = text.size > HWS_TEXT_SIZE_MAX;
+    if (!is_long && hws_utf8_is_valid (text)) {
+        return true;
+    }
+    snprintf (why, size, "%s", is_long ? "must have at most 1024 bytes" : "must be valid UTF-8");
+    return false;
+}
+
+bool hws_check_token (hws_bytes_t text, char *why, size_t size)
+{
+    uint64_t token;
+    if (hws_number_parse (HWS_FIELD_INTEGER, text, &token) == 0 && token != 0) {
+        return true;
+    }
+    snprintf (why, size, "must be a whole number from 1 to 18446744073709551615");
+    return false;
+}
+
+uint64_t hws_token_of (const char *text)
+{
+    uint64_t token = 0;
+    if (text) {
+        hws_number_parse (HWS_FIELD_INTEGER, hws_bytes_of_text (text), &token);
+    }
+    return token;
 }
 
 bool hws_check_path (hws_bytes_t text, char *why, size_t size)

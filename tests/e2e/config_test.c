@@ -56,12 +56,14 @@ static void printed_configuration_loads_again (void **state)
     static const char *const none[2] = {NULL, NULL};
     static const char *const listen[2] = {"--listen", "tcp://127.0.0.1:7799"};
     static const char *const anchor[2] = {"--anchor", "some-anchor"};
+    static const char *const reason[2] = {"--reason", "some-reason"};
 
     (void) state;
     expect_printed_loads ("hawser-broker", none);
     expect_printed_loads ("hawser-broker", listen);
     expect_printed_loads ("hawser-send", anchor);
     expect_printed_loads ("hawser-recv", anchor);
+    expect_printed_loads ("hawser-ctl", reason);
 }
 
 static void broken_configuration_is_2_with_file_line_and_column (void **state)
@@ -131,6 +133,7 @@ static void every_example_passes_the_check (void **state)
         const char *path = examples.gl_pathv[i];
         const char *program = strstr (path, "send")   ? "hawser-send"
                               : strstr (path, "recv") ? "hawser-recv"
+                              : strstr (path, "ctl")  ? "hawser-ctl"
                                                       : "hawser-broker";
         if (!strstr (path, "schema")) {
             process_t *process = process_start (NULL, program, "-c", path, "--check-config", NULL);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,6 +145,71 @@ static void cancel_from_a_sender_by_handle (void **state)
     world_close (&world);
 }
 
+/*  An attach on a thread of its own, which waits for an anchor that does not come.  */
+typedef struct {
+    hws_client_t *client;
+    uint64_t token;
+    int result;
+} attaching_t;
+
+static void *attach_and_wait (void *argument)
+{
+    attaching_t *const self = argument;
+    hws_sender_options_t options;
+    hws_sender_options_init (&options);
+    options.wait_ms = HWS_FOREVER;
+    options.cancel_token = self->token;
+    hws_sender_t *sender;
+    self->result = hws_sender_attach (&sender, self->client, "nowhere", &options);
+    hws_sender_destroy (&sender);
+    return NULL;
+}
+
+static void cancel_during_attach (void **state)
+{
+    (void) state;
+    attaching_t attaching = {.client = fixture_client (), .token = 0};
+    pthread_t thread;
+    char text[256];
+    assert_int_equal (hws_token_new (&attaching.token), 0);
+    assert_int_equal (pthread_create (&thread, NULL, attach_and_wait, &attaching), 0);
+    fixture_wait_statistic ("waiting", 1);
+
+    const int rc =
+        hws_client_cancel_token (attaching.client, attaching.token, "changed my mind", LONG_MS);
+    pthread_join (thread, NULL);
+
+    assert_int_equal (rc, 0);
+    assert_int_equal (attaching.result, HWS_ECANCELLED);
+    hws_client_error (attaching.client, text, sizeof text);
+    assert_string_equal (text, "changed my mind");
+    assert_int_equal (fixture_statistic ("waiting"), 0);
+    assert_int_equal (fixture_statistic ("seats"), 0);
+    hws_client_destroy (&attaching.client);
+}
+
+static void an_attach_without_a_broker_is_cancelled_at_once (void **state)
+{
+    (void) state;
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = "ipc:///nonexistent/hawser";
+    options.connect_ms = HWS_FOREVER;
+    attaching_t attaching = {.token = 7};
+    pthread_t thread;
+    assert_int_equal (hws_client_new (&attaching.client, &options), 0);
+    assert_int_equal (pthread_create (&thread, NULL, attach_and_wait, &attaching), 0);
+
+    const int rc = hws_client_cancel_token (attaching.client, 7, NULL, 0);
+    pthread_join (thread, NULL);
+
+    assert_int_equal (rc, HWS_EWOULD_BLOCK);
+    assert_int_equal (attaching.result, HWS_ECANCELLED);
+    assert_int_equal (hws_client_cancel_token (attaching.client, 7, NULL, 10), HWS_ETIMEOUT);
+    assert_int_equal (hws_client_cancel_token (attaching.client, 0, NULL, LONG_MS), 0);
+    hws_client_destroy (&attaching.client);
+}
+
 #define OVER_TCP(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
 #define OVER_IPC(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
 #define OVER_BOTH(test) OVER_TCP (test), OVER_IPC (test)
@@ -154,6 +220,9 @@ int main (void)
         OVER_BOTH (token_cancels_before_attach),
         OVER_BOTH (sender_learns_through_a_token),
         OVER_BOTH (cancel_from_a_sender_by_handle),
+        OVER_BOTH (cancel_during_attach),
+        cmocka_unit_test_setup_teardown (an_attach_without_a_broker_is_cancelled_at_once,
+                                         fixture_setup_bare, fixture_teardown),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ static void what_comes_with_a_cancelled_token_is_refused_here (void **state)
 
     assert_int_equal (s_sender.tx.result, HWS_ECANCELLED);
     assert_int_equal (s_receiver.rx.result, HWS_ECANCELLED);
-    assert_string_equal (session ()->error, "cancelled");
+    assert_string_equal (session ()->error, "its token was cancelled");
     assert_int_equal (times_asked (HWS_VERB_ATTACH), 0);
     assert_int_equal (times_asked (HWS_VERB_OPEN), 0);
 }

@@ -1,11 +1,13 @@
-/*  The tables of the three programs: their defaults, their rules, and that what
+/*  The tables of all programs: their defaults, their rules, and that what
  *  stands in config/ is what they print today.
  *
  *      settings_test --write     writes the files in config/ anew
  */
 #include "broker/settings.h"
+#include "base/limits.h"
 #include "conf/options.h"
 #include "conf/words.h"
+#include "ctl/settings.h"
 #include "receiver/settings.h"
 #include "sender/settings.h"
 
@@ -20,7 +22,7 @@
 #define COUNT(array) (sizeof array / sizeof *array)
 
 static const hws_program_t *const s_programs[] = {&hws_broker_program, &hws_send_program,
-                                                  &hws_recv_program};
+                                                  &hws_recv_program, &hws_ctl_program};
 
 static hws_conf_t *new_conf (const hws_program_t *program)
 {
@@ -505,6 +507,31 @@ static void names_are_checked_before_anything_is_connected (void **state)
     hws_conf_destroy (&send);
 }
 
+static void a_cancel_token_is_exact_and_not_0 (void **state)
+{
+    (void) state;
+    hws_conf_t *send = new_conf (&hws_send_program);
+    hws_conf_t *recv = new_conf (&hws_recv_program);
+    assert_true (hws_send_sender_options (hws_conf_values (send)).cancel_token == 0);
+    assert_true (hws_recv_receiver_options (hws_conf_values (recv)).cancel_token == 0);
+
+    assert_int_equal (set (send, "cancel_token", "18446744073709551615"), 0);
+    assert_int_equal (load (recv, "{\"cancel_token\": \"9007199254740993\"}"), 0);
+
+    assert_true (hws_send_sender_options (hws_conf_values (send)).cancel_token == UINT64_MAX);
+    assert_true (hws_recv_receiver_options (hws_conf_values (recv)).cancel_token ==
+                 9007199254740993);
+    static const char *const bad[] = {"0", "", "-1", "18446744073709551616", "0x10", "1 "};
+    for (size_t i = 0; i < COUNT (bad); i++) {
+        assert_int_equal (set (send, "cancel_token", bad[i]), HWS_EINVALID);
+        assert_string_equal (
+            hws_conf_error (send),
+            "hawser-send: --cancel-token: must be a whole number from 1 to 18446744073709551615");
+    }
+    hws_conf_destroy (&recv);
+    hws_conf_destroy (&send);
+}
+
 static void a_framing_is_refused_where_no_text_is_framed (void **state)
 {
     (void) state;
@@ -535,6 +562,96 @@ static void only_a_sender_must_be_told_its_anchor (void **state)
     hws_conf_destroy (&send);
 }
 
+/*  ---- hawser-ctl ---- */
+
+/*  Adds operands up to a null.  */
+static hws_conf_t *ctl_conf (const char *const *words)
+{
+    hws_conf_t *const conf = new_conf (&hws_ctl_program);
+    const hws_field_t *const operands = &hws_ctl_program.fields[hws_ctl_program.field_count - 1];
+    for (; *words; words++) {
+        assert_int_equal (hws_conf_set (conf, operands, HWS_SOURCE_COMMAND_LINE, *words), 0);
+    }
+    return conf;
+}
+
+static void what_hawser_ctl_is_asked_for_is_read_from_its_operands (void **state)
+{
+    (void) state;
+    hws_ctl_command_t command;
+    uint64_t token;
+    char why[256];
+    hws_conf_t *make = ctl_conf ((const char *[]){"token", NULL});
+    hws_conf_t *cancel = ctl_conf ((const char *[]){"cancel-token", "18446744073709551615", NULL});
+
+    assert_int_equal (hws_ctl_read (hws_conf_values (make), &command, &token, why, sizeof why), 0);
+    assert_int_equal (command, HWS_CTL_TOKEN);
+    assert_int_equal (hws_ctl_read (hws_conf_values (cancel), &command, &token, why, sizeof why),
+                      0);
+
+    assert_int_equal (command, HWS_CTL_CANCEL_TOKEN);
+    assert_true (token == UINT64_MAX);
+    hws_conf_destroy (&make);
+    hws_conf_destroy (&cancel);
+}
+
+static void what_hawser_ctl_is_asked_wrongly_is_named (void **state)
+{
+    (void) state;
+    static const struct {
+        const char *words[4];
+        const char *why;
+    } rows[] = {
+        {{NULL}, "a command is missing; see --help"},
+        {{"cancel", "7", NULL}, "unknown command \"cancel\"; see --help"},
+        {{"token", "7", NULL}, "unexpected argument \"7\""},
+        {{"cancel-token", NULL}, "cancel-token: TOKEN is missing"},
+        {{"cancel-token", "7", "8", NULL}, "unexpected argument \"8\""},
+        {{"cancel-token", "0", NULL},
+         "cancel-token: TOKEN must be a whole number from 1 to 18446744073709551615"},
+    };
+    for (size_t i = 0; i < COUNT (rows); i++) {
+        hws_ctl_command_t command;
+        uint64_t token;
+        char why[256] = "";
+        hws_conf_t *conf = ctl_conf (rows[i].words);
+
+        const int rc = hws_ctl_read (hws_conf_values (conf), &command, &token, why, sizeof why);
+
+        assert_int_equal (rc, HWS_EINVALID);
+        assert_string_equal (why, rows[i].why);
+        hws_conf_destroy (&conf);
+    }
+}
+
+static void what_hawser_ctl_is_told_reaches_the_library (void **state)
+{
+    (void) state;
+    hws_conf_t *conf = new_conf (&hws_ctl_program);
+    const hws_ctl_settings_t *const settings = hws_conf_values (conf);
+    char text[HWS_TEXT_SIZE_MAX + 2];
+    memset (text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal (hws_ctl_client_options (settings).connect_ms, 5000);
+    assert_false (hws_ctl_has_wait (settings));
+
+    assert_int_equal (set (conf, "wait_ms", "1.5"), 0);
+    assert_int_equal (hws_ctl_client_options (settings).connect_ms, 1500);
+    assert_true (hws_ctl_has_wait (settings));
+    assert_int_equal (set (conf, "wait_ms", "none"), 0);
+    assert_int_equal (hws_ctl_client_options (settings).connect_ms, HWS_FOREVER);
+    assert_true (hws_ctl_has_wait (settings));
+
+    assert_int_equal (set (conf, "reason", text), HWS_EINVALID);
+    assert_string_equal (hws_conf_error (conf),
+                         "hawser-ctl: --reason: must have at most 1024 bytes");
+    assert_int_equal (set (conf, "reason", "\xff"), HWS_EINVALID);
+    assert_string_equal (hws_conf_error (conf), "hawser-ctl: --reason: must be valid UTF-8");
+    text[HWS_TEXT_SIZE_MAX] = '\0';
+    assert_int_equal (set (conf, "reason", text), 0);
+    hws_conf_destroy (&conf);
+}
+
 int main (int argc, char **argv)
 {
     if (argc == 2 && strcmp (argv[1], "--write") == 0) {
@@ -561,6 +678,10 @@ int main (int argc, char **argv)
         cmocka_unit_test (what_a_receiver_waits_for_is_the_broker_and_the_name),
         cmocka_unit_test (progress_is_not_drawn_where_records_go),
         cmocka_unit_test (names_are_checked_before_anything_is_connected),
+        cmocka_unit_test (a_cancel_token_is_exact_and_not_0),
+        cmocka_unit_test (what_hawser_ctl_is_asked_for_is_read_from_its_operands),
+        cmocka_unit_test (what_hawser_ctl_is_asked_wrongly_is_named),
+        cmocka_unit_test (what_hawser_ctl_is_told_reaches_the_library),
         cmocka_unit_test (a_framing_is_refused_where_no_text_is_framed),
         cmocka_unit_test (only_a_sender_must_be_told_its_anchor),
     };
