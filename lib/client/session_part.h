@@ -2,8 +2,8 @@
  *
  *  session.c has the connection, its liveness and time; session_request.c requests and
  *  the outbox; session_sender.c and session_receiver.c what the broker and the application
- *  say of one stream or anchor; session_token.c the cancel tokens; session_batch.c the
- *  batches, in and out.
+ *  say of one stream or anchor; session_anchor.c a sender's cancel of its anchor;
+ *  session_token.c the cancel tokens; session_batch.c the batches, in and out.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
@@ -55,10 +55,6 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control);
 void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
-void hws_session_cancel_anchor_answered (hws_session_sender_t *sender,
-                                         const hws_control_t *control);
-void hws_session_cancel_anchor_due (hws_session_t *self, hws_ms_t now,
-                                    hws_session_sender_t *sender);
 void hws_session_want_due (hws_session_sender_t *sender);
 void hws_session_granted (hws_session_t *self, const hws_grant_t *grant);
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
@@ -75,6 +71,16 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
 void hws_session_forsake_sender (hws_session_sender_t *sender);
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason);
 void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason);
+
+/*  ---- session_anchor.c ---- */
+
+/*  A sender's CANCEL of its anchor: it was answered; it is to be said, or said again; the
+ *  program is told what became of it, of which the first word counts.  */
+void hws_session_cancel_anchor_answered (hws_session_sender_t *sender,
+                                         const hws_control_t *control);
+void hws_session_cancel_anchor_due (hws_session_t *self, hws_ms_t now,
+                                    hws_session_sender_t *sender);
+void hws_session_tell_anchor_result (hws_session_sender_t *sender, int result);
 
 /*  ---- session_receiver.c ---- */
 

@@ -1,7 +1,5 @@
 #include "client/session_part.h"
 
-#include "base/text.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -384,56 +382,6 @@ void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_send
     }
 }
 
-/*  ---- Cancelling the anchor ---- */
-
-static void say_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
-{
-    hws_control_t control = {.verb = HWS_VERB_CANCEL};
-    control.as.cancel.handle = sender->handle;
-    hws_text_copy (control.as.cancel.reason, sizeof control.as.cancel.reason,
-                   sender->anchor_reason);
-    hws_session_ask (self, now, &sender->cancel_anchor, &control, HWS_REQUEST_RETRY_MS);
-}
-
-/*  What became of it; the first word counts.  */
-static void tell_anchor_result (hws_session_sender_t *sender, int result)
-{
-    if (sender->anchor_result == HWS_EWOULD_BLOCK) {
-        sender->anchor_result = result;
-        sender->notify (sender);
-    }
-}
-
-void hws_session_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
-                                const char *reason)
-{
-    if (sender->is_anchor_cancel_owed || !sender->has_handle) {
-        return;
-    }
-    hws_text_copy (sender->anchor_reason, sizeof sender->anchor_reason, reason);
-    sender->is_anchor_cancel_owed = true;
-    sender->anchor_result = HWS_EWOULD_BLOCK;
-    if (hws_session_is_away (self)) {
-        tell_anchor_result (sender, HWS_EUNREACHABLE);
-    } else if (self->state == HWS_SESSION_UP) {
-        say_cancel_anchor (self, now, sender);
-    }
-}
-
-void hws_session_cancel_anchor_answered (hws_session_sender_t *sender, const hws_control_t *control)
-{
-    hws_session_settle (sender->session, &sender->cancel_anchor);
-    sender->is_anchor_cancel_owed = false;
-    tell_anchor_result (sender, control->form == HWS_FORM_OK ? 0 : control->as.refusal.code);
-}
-
-void hws_session_cancel_anchor_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
-{
-    if (self->state == HWS_SESSION_UP) {
-        say_cancel_anchor (self, now, sender);
-    }
-}
-
 /*  ---- The broker's word ---- */
 
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
@@ -504,13 +452,13 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
         say_cancel (self, now, sender);
     }
     if (sender->is_anchor_cancel_owed) {
-        say_cancel_anchor (self, now, sender);
+        hws_session_cancel_anchor_due (self, now, sender);
     }
 }
 
 void hws_session_forsake_sender (hws_session_sender_t *sender)
 {
-    tell_anchor_result (sender, HWS_EUNREACHABLE);
+    hws_session_tell_anchor_result (sender, HWS_EUNREACHABLE);
     if (sender->tx.state == HWS_TX_CANCELLING) {
         end_here (sender);
     }
@@ -519,7 +467,7 @@ void hws_session_forsake_sender (hws_session_sender_t *sender)
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason)
 {
     sender->is_cancel_owed = sender->is_anchor_cancel_owed = false; /* whom it was owed is gone */
-    tell_anchor_result (sender, HWS_ETRANSPORT);
+    hws_session_tell_anchor_result (sender, HWS_ETRANSPORT);
     if (sender->tx.state == HWS_TX_CANCELLING) {
         end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), sender->cancel_reason);
     } else if (sender->tx.state != HWS_TX_ATTACHING) {
