@@ -240,6 +240,13 @@ static void attach_elsewhere (hws_session_t *self, hws_ms_t now, hws_session_sen
         &(hws_refusal_t){.code = HWS_EMOVED, .reason = "the anchor has a front of its own"});
 }
 
+/*  Whether the broker knew nothing of the stream, took it for a new one and made another seat: its
+ *  tombstone was forgotten, or had no room.  */
+static bool is_another (const hws_session_sender_t *sender, const hws_attach_ok_t *answer)
+{
+    return sender->tx.sender_id != 0 && answer->sender_id != sender->tx.sender_id;
+}
+
 void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                   const hws_control_t *control)
 {
@@ -255,6 +262,13 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
     }
     if (is_elsewhere (answer)) {
         attach_elsewhere (self, now, sender, answer);
+        return;
+    }
+    if (is_another (sender, answer)) {
+        static const hws_refusal_t forgotten = {.code = HWS_EENDED,
+                                                .reason = "the broker has forgotten the stream"};
+        disown (self, answer, forgotten.reason);
+        attach_refused (self, now, sender, &forgotten);
         return;
     }
     hws_control_fault_t fault;

@@ -366,6 +366,15 @@ static void answer_attach_ended (void)
     scripted_answer (&s_broker, message);
 }
 
+/*  The broker has forgotten the stream and made a seat as for a new one.  */
+static void answer_attach_anew (void)
+{
+    ask_again ();
+    hws_control_t message = attach_ok ();
+    message.as.attach_ok.sender_id++;
+    scripted_answer (&s_broker, message);
+}
+
 /*  The anchor has a front of its own: nobody is seated here.  */
 static void say_elsewhere (void)
 {
@@ -513,6 +522,7 @@ static const step_t sender_events[] = {
      "open, ending, cancelling, owing, ended"},
     {"ATTACH answered Ok", answer_attach, NULL},
     {"ATTACH answered Ok with ended dropped(heartbeat)", answer_attach_ended, NULL},
+    {"ATTACH answered Ok with another sender_id", answer_attach_anew, "attaching"},
     {"ATTACH answered Ok with endpoint", answer_attach_elsewhere, NULL},
     {"ATTACH refused", refuse_attach, NULL},
     {"3 s without an answer", answer_nothing, NULL},
