@@ -7,8 +7,7 @@
  *      SIM_SEED=N     one run
  *      SIM_SEEDS=N    so many runs of each kind (default 300)
  */
-#include "client/rx_reader.h"
-#include "tests/support/sim_network.h"
+#include "tests/support/sim_actors.h"
 #include "tests/support/test_seed.h"
 
 #include <setjmp.h>
@@ -20,205 +19,25 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { SENDERS_MAX = 12, RECEIVERS_MAX = 2, RECORD_SIZE_MAX = 12000 };
 enum { RUN_MS = 20000, LAST_MS = 300000 };
 
-/*  What happens in a run beyond latency.  */
-typedef enum {
-    CALM,    /* nothing */
-    GENTLE,  /* faults that nobody dies of */
-    CANCELS, /* the same, and streams and anchors are cancelled */
-    ROUGH    /* everything, deaths included */
-} weather_t;
-
-typedef struct {
-    hws_session_sender_t core;
-    int client;
-    int receiver;
-    uint64_t wanted;    /* records until it detaches */
-    hws_ms_t starts_at; /* HWS_NEVER: has begun */
-    hws_ms_t cancels_at;
-    bool is_added;
-} sender_t;
-
-/*  What a receiver was shown of one sender.  */
-typedef struct {
-    bool is_known;
-    bool has_ended;
-    hws_event_kind_t ending;
-    char cause[32];
-    uint64_t records;
-} shown_t;
-
-typedef struct {
-    hws_session_receiver_t core;
-    hws_rx_reader_t reader;
-    int client;
-    hws_ms_t pauses_until;
-    hws_ms_t cancels_at;
-    shown_t shown[SENDERS_MAX]; /* by label */
-    bool is_closed;
-} receiver_t;
-
-static sim_network_t s_net;
-static sender_t s_senders[SENDERS_MAX];
-static receiver_t s_receivers[RECEIVERS_MAX];
-static int s_sender_count, s_receiver_count;
 static uint64_t s_seed; /* of the run at hand */
-static weather_t s_weather;
 static hws_ms_t s_calm_until;
-
-static void sender_notified (hws_session_sender_t *core)
-{
-    (void) core;
-}
-
-static void receiver_notified (hws_session_receiver_t *core)
-{
-    (void) core;
-}
-
-/*  ---- Receivers ---- */
-
-static shown_t *shown_of (receiver_t *self, const hws_event_t *event)
-{
-    const int label = atoi (event->label);
-    assert_true (label >= 0 && label < s_sender_count);
-    return &self->shown[label];
-}
-
-static void see (receiver_t *self, const hws_event_t *event)
-{
-    assert_false (self->is_closed);
-    if (event->kind == HWS_EVENT_CLOSED) {
-        self->is_closed = true;
-        return;
-    }
-    shown_t *const shown = shown_of (self, event);
-    if (s_weather == ROUGH && event->kind == HWS_EVENT_ATTACHED && shown->records == 0) {
-        /* Nobody remembers an attach whose answer was lost so long ago: it is made anew,
-           as another sender. */
-        *shown = (shown_t){0};
-    }
-    assert_false (shown->has_ended);
-    if (event->kind == HWS_EVENT_ATTACHED) {
-        assert_false (shown->is_known);
-        shown->is_known = true;
-        return;
-    }
-    assert_true (shown->is_known || self->reader.is_discarding);
-    if (event->kind == HWS_EVENT_RECORD) {
-        uint64_t count;
-        assert_true (event->size >= sizeof count);
-        memcpy (&count, event->data, sizeof count);
-        assert_true (count == shown->records); /* in order, none missing, none twice */
-        for (size_t i = sizeof count; i < event->size; i += 97) {
-            assert_int_equal (((const uint8_t *) event->data)[i], (uint8_t) (count + i));
-        }
-        shown->records++;
-    } else if (event->kind != HWS_EVENT_ERROR) {
-        shown->is_known = shown->has_ended = true;
-        shown->ending = event->kind;
-        snprintf (shown->cause, sizeof shown->cause, "%s", event->cause ? event->cause : "none");
-    }
-}
-
-static void read_some (receiver_t *self)
-{
-    if (self->pauses_until > s_net.now || sim_is_stalled (&s_net, self->client)) {
-        return;
-    }
-    hws_event_t event;
-    for (uint64_t i = 1 + sim_below (&s_net, 30); i > 0;) {
-        if (hws_rx_reader_next (&self->reader, &event)) {
-            see (self, &event);
-            i--;
-            continue;
-        }
-        hws_rx_reader_publish (&self->reader);
-        if (!hws_rx_has_events (&self->core.rx)) {
-            return;
-        }
-        hws_rx_reader_take (&self->reader);
-    }
-    hws_rx_reader_publish (&self->reader);
-}
-
-static void run_receiver (receiver_t *self)
-{
-    read_some (self);
-    if (sim_below (&s_net, 2000) == 0) {
-        self->pauses_until = s_net.now + (hws_ms_t) sim_below (&s_net, 3000);
-    }
-    if (self->cancels_at <= s_net.now && !sim_is_stalled (&s_net, self->client)) {
-        self->cancels_at = HWS_NEVER;
-        hws_session_close (&s_net.clients[self->client].session, s_net.now, &self->core, "enough");
-        hws_rx_reader_discard (&self->reader);
-    }
-    if (s_weather >= CANCELS && sim_below (&s_net, 4000) == 0) {
-        hws_rx_cancel_sender (&self->core.rx, 1 + sim_below (&s_net, (uint64_t) s_sender_count),
-                              "one of you");
-    }
-}
-
-/*  ---- Senders ---- */
-
-static size_t any_size (void)
-{
-    const uint64_t kind = sim_below (&s_net, 100);
-    return 8 + sim_below (&s_net, kind < 90 ? 60 : kind < 98 ? 2000 : RECORD_SIZE_MAX - 8);
-}
-
-static void produce (sender_t *self)
-{
-    static uint8_t data[RECORD_SIZE_MAX];
-    hws_tx_t *const tx = &self->core.tx;
-    for (uint64_t i = sim_below (&s_net, 8); i > 0 && tx->records < self->wanted; i--) {
-        const size_t size = any_size ();
-        for (size_t k = 8; k < size; k++) {
-            data[k] = (uint8_t) (tx->records + k);
-        }
-        memcpy (data, &tx->records, 8);
-        if (hws_tx_append (tx, data, size) != 0) {
-            break;
-        }
-    }
-    if (tx->records >= self->wanted) {
-        hws_tx_detach (tx);
-    }
-    hws_session_changed (&self->core);
-}
-
-static void run_sender (sender_t *self)
-{
-    if (sim_is_stalled (&s_net, self->client)) {
-        return;
-    }
-    if (self->starts_at <= s_net.now) {
-        self->starts_at = HWS_NEVER;
-        self->is_added = true;
-        hws_session_attach (&s_net.clients[self->client].session, s_net.now, &self->core);
-    }
-    if (!self->is_added || self->core.tx.state == HWS_TX_ENDED) {
-        return;
-    }
-    if (self->cancels_at <= s_net.now) {
-        self->cancels_at = HWS_NEVER;
-        hws_session_cancel (&s_net.clients[self->client].session, s_net.now, &self->core, "stop");
-    } else if (self->core.tx.state == HWS_TX_OPEN) {
-        produce (self);
-    }
-}
 
 /*  ---- Faults ---- */
 
 /*  Before the answer the client does not know how often it has to be heard: a silent
  *  break is then noticed later than the broker judges.  */
-static bool is_attaching (int client)
+static bool is_unanswered (int client)
 {
     for (int i = 0; i < s_sender_count; i++) {
         const sender_t *const sender = &s_senders[i];
         if (sender->client == client && sender->is_added && sender->core.tx.sender_id == 0) {
+            return true;
+        }
+    }
+    for (int i = 0; i < s_receiver_count; i++) {
+        if (s_receivers[i].client == client && s_receivers[i].core.rx.state == HWS_RX_OPENING) {
             return true;
         }
     }
@@ -241,7 +60,7 @@ static void do_harm (hws_ms_t elapsed)
         sim_break (&s_net, client, false);
         break;
     case 2:
-        sim_break (&s_net, client, !is_attaching (client));
+        sim_break (&s_net, client, !is_unanswered (client));
         break;
     case 3:
         s_net.clients[client].stalled_until =
@@ -265,7 +84,35 @@ static void do_harm (hws_ms_t elapsed)
 
 /*  ---- One run ---- */
 
-static void set_up (uint64_t seed, weather_t weather)
+static hws_ms_t at_random (uint64_t odds)
+{
+    return sim_below (&s_net, odds) == 0 ? s_net.now + (hws_ms_t) sim_below (&s_net, RUN_MS)
+                                         : HWS_NEVER;
+}
+
+static void set_up_receiver (receiver_t *self, int number, bool is_exclusive)
+{
+    self->client = (int) sim_below (&s_net, (uint64_t) s_net.count);
+    self->is_exclusive = is_exclusive;
+    self->cancels_at = s_weather >= CANCELS ? at_random (3) : HWS_NEVER;
+    receiver_begin (self, number);
+}
+
+static void set_up_sender (sender_t *self, int number, hws_ms_t wait_ms)
+{
+    self->core.wait_ms = (uint64_t) wait_ms;
+    self->client = (int) sim_below (&s_net, (uint64_t) s_net.count);
+    self->receiver = (int) sim_below (&s_net, (uint64_t) s_receiver_count);
+    self->wanted = sim_below (&s_net, 4) ? sim_below (&s_net, 400) : 0;
+    self->is_finalizing = sim_below (&s_net, 4) == 0;
+    self->starts_at = s_net.now + (hws_ms_t) sim_below (&s_net, RUN_MS / 2);
+    self->cancels_at = s_weather >= CANCELS ? at_random (4) : HWS_NEVER;
+    self->core.cancel_token = sim_below (&s_net, 2) ? 1 + (uint64_t) number : 0;
+    self->token_at = s_weather >= CANCELS && self->core.cancel_token ? at_random (4) : HWS_NEVER;
+    sender_begin (self, number);
+}
+
+static void set_up (uint64_t seed, weather_t weather, bool is_exclusive)
 {
     s_weather = weather;
     s_calm_until = 0;
@@ -275,31 +122,11 @@ static void set_up (uint64_t seed, weather_t weather)
     memset (s_senders, 0, sizeof s_senders);
     memset (s_receivers, 0, sizeof s_receivers);
     for (int i = 0; i < s_receiver_count; i++) {
-        receiver_t *const receiver = &s_receivers[i];
-        receiver->core.notify = receiver_notified;
-        receiver->client = (int) sim_below (&s_net, (uint64_t) s_net.count);
-        receiver->cancels_at = HWS_NEVER;
-        if (weather >= CANCELS && sim_below (&s_net, 3) == 0) {
-            receiver->cancels_at = s_net.now + (hws_ms_t) sim_below (&s_net, RUN_MS);
-        }
-        snprintf (receiver->core.options.name, sizeof receiver->core.options.name, "anchor %d", i);
-        hws_session_open (&s_net.clients[receiver->client].session, s_net.now, &receiver->core);
-        hws_rx_reader_init (&receiver->reader, &receiver->core.rx);
+        set_up_receiver (&s_receivers[i], i, is_exclusive);
     }
     for (int i = 0; i < s_sender_count; i++) {
-        sender_t *const sender = &s_senders[i];
-        sender->core.notify = sender_notified;
-        sender->core.wait_ms = 60000;
-        sender->client = (int) sim_below (&s_net, (uint64_t) s_net.count);
-        sender->receiver = (int) sim_below (&s_net, (uint64_t) s_receiver_count);
-        sender->wanted = sim_below (&s_net, 4) ? sim_below (&s_net, 400) : 0;
-        sender->starts_at = s_net.now + (hws_ms_t) sim_below (&s_net, RUN_MS / 2);
-        sender->cancels_at = HWS_NEVER;
-        if (weather >= CANCELS && sim_below (&s_net, 4) == 0) {
-            sender->cancels_at = s_net.now + (hws_ms_t) sim_below (&s_net, RUN_MS);
-        }
-        snprintf (sender->core.label, sizeof sender->core.label, "%d", i);
-        snprintf (sender->core.anchor, sizeof sender->core.anchor, "anchor %d", sender->receiver);
+        /* Who comes after a finalize waits in vain.  */
+        set_up_sender (&s_senders[i], i, is_exclusive ? 20000 : 60000);
     }
 }
 
@@ -360,6 +187,13 @@ static bool is_ended_alone (const sender_t *sender)
     return sender->core.is_ended_here || s_receivers[sender->receiver].core.close_result != 0;
 }
 
+/*  Only of an exclusive anchor is a finalize more than a detach.  */
+static hws_event_kind_t clean_ending_of (const sender_t *sender)
+{
+    return sender->is_finalizing && s_receivers[sender->receiver].is_exclusive ? HWS_EVENT_FINALIZED
+                                                                               : HWS_EVENT_DETACHED;
+}
+
 /*  Both ends were there: what did each of them learn?  */
 static void check_agreement (const sender_t *sender, const shown_t *shown)
 {
@@ -370,15 +204,30 @@ static void check_agreement (const sender_t *sender, const shown_t *shown)
         return;
     }
     if (tx->result == 0) {
-        assert_int_equal (shown->ending, HWS_EVENT_DETACHED);
+        assert_int_equal (shown->ending, clean_ending_of (sender));
     } else {
         assert_int_equal (shown->ending,
                           tx->result == HWS_ECANCELLED ? HWS_EVENT_CANCELLED : HWS_EVENT_DROPPED);
         assert_string_equal (shown->cause, tx->cause);
     }
-    if (shown->ending == HWS_EVENT_DETACHED) {
+    if (shown->ending == clean_ending_of (sender)) {
         assert_true (shown->records == tx->records);
     }
+}
+
+/*  Nobody died, nobody cancelled: all is there, unless the anchor was finalized before.  */
+static void check_success (const sender_t *sender, const shown_t *shown)
+{
+    const hws_tx_t *const tx = &sender->core.tx;
+    if (s_receivers[sender->receiver].is_finalized && tx->sender_id == 0) {
+        assert_true (tx->result == HWS_ECLOSED || tx->result == HWS_ENOT_FOUND);
+        assert_false (shown->is_known);
+        return;
+    }
+    assert_int_equal (tx->result, 0);
+    assert_true (shown->is_known);
+    assert_true (shown->records == sender->wanted);
+    assert_int_equal (shown->ending, clean_ending_of (sender));
 }
 
 static void check (void)
@@ -395,11 +244,8 @@ static void check (void)
         if (has_both) {
             check_agreement (sender, shown);
         }
-        if (s_weather <= GENTLE) { /* nobody died, nobody cancelled */
-            assert_int_equal (sender->core.tx.result, 0);
-            assert_true (shown->is_known);
-            assert_true (shown->records == sender->wanted);
-            assert_int_equal (shown->ending, HWS_EVENT_DETACHED);
+        if (s_weather <= GENTLE) {
+            check_success (sender, shown);
         }
     }
     assert_int_equal (hws_engine_stats (s_net.engine)->credit_violations, 0);
@@ -430,9 +276,9 @@ static void tear_down (void)
     sim_fini (&s_net);
 }
 
-static void run (uint64_t seed, weather_t weather)
+static void run (uint64_t seed, weather_t weather, bool is_exclusive)
 {
-    set_up (seed, weather);
+    set_up (seed, weather, is_exclusive);
     const hws_ms_t begun_at = s_net.now;
     while (!is_over ()) {
         do_harm (s_net.now - begun_at);
@@ -454,18 +300,18 @@ static void run (uint64_t seed, weather_t weather)
     tear_down ();
 }
 
-static void run_many (weather_t weather)
+static void run_many (weather_t weather, bool is_exclusive)
 {
     const char *const one = getenv ("SIM_SEED");
     const char *const many = getenv ("SIM_SEEDS");
     if (one) {
-        run (strtoull (one, NULL, 10), weather);
+        run (strtoull (one, NULL, 10), weather, is_exclusive);
         return;
     }
     const uint64_t count = many ? strtoull (many, NULL, 10) : test_scaled (300);
     for (uint64_t seed = 1; seed <= count; seed++) {
         s_seed = seed;
-        run (seed, weather);
+        run (seed, weather, is_exclusive);
     }
     s_seed = 0;
 }
@@ -484,25 +330,49 @@ static int tell_seed (void **state)
 static void calm_runs_deliver_everything (void **state)
 {
     (void) state;
-    run_many (CALM);
+    run_many (CALM, false);
 }
 
 static void gentle_faults_lose_and_double_nothing (void **state)
 {
     (void) state;
-    run_many (GENTLE);
+    run_many (GENTLE, false);
 }
 
 static void cancels_end_each_stream_once_and_both_ends_agree (void **state)
 {
     (void) state;
-    run_many (CANCELS);
+    run_many (CANCELS, false);
 }
 
 static void deaths_end_each_stream_once_and_the_living_agree (void **state)
 {
     (void) state;
-    run_many (ROUGH);
+    run_many (ROUGH, false);
+}
+
+static void exclusive_anchors_take_one_sender_at_a_time (void **state)
+{
+    (void) state;
+    run_many (CALM, true);
+}
+
+static void gentle_faults_finalize_nothing_twice_and_nothing_by_halves (void **state)
+{
+    (void) state;
+    run_many (GENTLE, true);
+}
+
+static void cancels_of_exclusive_anchors_are_one_ending_at_both_ends (void **state)
+{
+    (void) state;
+    run_many (CANCELS, true);
+}
+
+static void deaths_at_exclusive_anchors_make_room_for_the_next (void **state)
+{
+    (void) state;
+    run_many (ROUGH, true);
 }
 
 int main (void)
@@ -512,6 +382,12 @@ int main (void)
         cmocka_unit_test_teardown (gentle_faults_lose_and_double_nothing, tell_seed),
         cmocka_unit_test_teardown (cancels_end_each_stream_once_and_both_ends_agree, tell_seed),
         cmocka_unit_test_teardown (deaths_end_each_stream_once_and_the_living_agree, tell_seed),
+        cmocka_unit_test_teardown (exclusive_anchors_take_one_sender_at_a_time, tell_seed),
+        cmocka_unit_test_teardown (gentle_faults_finalize_nothing_twice_and_nothing_by_halves,
+                                   tell_seed),
+        cmocka_unit_test_teardown (cancels_of_exclusive_anchors_are_one_ending_at_both_ends,
+                                   tell_seed),
+        cmocka_unit_test_teardown (deaths_at_exclusive_anchors_make_room_for_the_next, tell_seed),
     };
     return cmocka_run_group_tests_name ("promises", tests, NULL, NULL);
 }
