@@ -364,8 +364,9 @@ int hws_token_new (uint64_t *token);
  *  Waits for the broker's word at most `timeout_ms`, and for a broker at most for the
  *  client's connect_ms; whatever it returns but HWS_ELIMIT and HWS_ENO_MEMORY, the client
  *  goes on asking until it is answered. `reason` may be null. Returns 0, HWS_ETIMEOUT,
- *  HWS_EWOULD_BLOCK, HWS_EUNREACHABLE, HWS_ELIMIT (the broker, or this client, has too many
- *  cancels to remember), HWS_EDENIED, HWS_ENO_MEMORY.  */
+ *  HWS_EWOULD_BLOCK, HWS_EUNREACHABLE, HWS_EDENIED, HWS_ELIMIT (the broker has too many cancels
+ *  to remember: what is there by now is cancelled, what comes later is not; or this client has,
+ *  and did not ask), HWS_ENO_MEMORY.  */
 int hws_client_cancel_token (hws_client_t *client, uint64_t token, const char *reason,
                              int64_t timeout_ms);
 

@@ -194,6 +194,7 @@ int hws_session_cancel_token (hws_session_t *self, hws_ms_t now, uint64_t token,
     if (token == 0) {
         return 0;
     }
+    hws_session_cancel_waiting (self, token, reason);
     token_t *item;
     const int rc = remember (self, token, reason, &item);
     if (rc) {
@@ -202,7 +203,6 @@ int hws_session_cancel_token (hws_session_t *self, hws_ms_t now, uint64_t token,
     item->cancelled_at = item->asked_at = now;
     item->is_answered = false;
     item->result = HWS_EWOULD_BLOCK;
-    hws_session_cancel_waiting (self, token, item->reason);
     if (self->state == HWS_SESSION_UP) {
         ask (self, now, item);
     } else {

@@ -37,7 +37,7 @@ int hws_client_cancel_token (hws_client_t *client, uint64_t token, const char *r
     const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     hws_client_lock (client);
     int rc = hws_session_cancel_token (&client->session, hws_clock_ms (), token, reason);
-    if (token != 0 && rc == 0) {
+    if (token != 0) {
         cancel_waiting (client, token, reason);
     }
     hws_client_unlock (client, true);
