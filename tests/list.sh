@@ -6,7 +6,7 @@
 # A row of the list is `| name | what it pins | tests |`; the tests are program names and
 # functions in backquotes, as `unit/tx_test`: `ring_wraps`, … Every function has to be a
 # test that the program runs, every name to come once and to be borne by one of its tests,
-# or to begin its name.
+# or to begin its name. Of a row without a name only the tests are looked at.
 #
 # The last line is "N passed, N failed", counting rows.
 set -u
@@ -32,50 +32,57 @@ for file in tests/*/*_test.c; do
 done >"$known"
 
 awk -F '|' -v list="$list" '
+    # Looks at the tests that a cell names. Sets their number, and whether one bears the name;
+    # returns what is wrong, or nothing.
+    function look(cell, name,    fault, program, word) {
+        tests = is_borne = 0
+        while (match(cell, /`[^`]*`/)) {
+            word = substr(cell, RSTART + 1, RLENGTH - 2)
+            cell = substr(cell, RSTART + RLENGTH)
+            if (word ~ /\/[a-z_]+_test$/) {
+                program = word
+            } else if (word ~ /^[a-z0-9_]+$/) {
+                tests++
+                is_borne = is_borne || index(word, name) == 1
+                if (!((program " " word) in is_test)) {
+                    fault = program " runs no test " word
+                }
+            }
+        }
+        return fault
+    }
+
     FILENAME != list { is_test[$0] = 1; next }
 
-    # A row of the list begins with a name in backquotes.
-    $2 !~ /^ `[a-z0-9_]+` $/ { next }
-    {
+    # A row of the list begins with a name in backquotes; of other rows only the tests that
+    # they name are looked at.
+    $2 ~ /^ `[a-z0-9_]+` $/ {
         name = $2
         gsub(/[` ]/, "", name)
-        fault = NF == 5 ? "" : "not three columns"
-        if (name in seen) {
+        fault = look($4, name)
+        if (NF != 5) {
+            fault = "not three columns"
+        } else if (name in seen) {
             fault = "comes twice"
-        }
-        seen[name] = 1
-        if ($3 ~ /^ *$/) {
+        } else if ($3 ~ /^ *$/) {
             fault = "says nothing"
-        }
-        program = ""
-        tests = 0
-        is_borne = 0
-        rest = $4
-        while (match(rest, /`[^`]*`/)) {
-            word = substr(rest, RSTART + 1, RLENGTH - 2)
-            rest = substr(rest, RSTART + RLENGTH)
-            if (word ~ /\//) {
-                program = word
-                continue
-            }
-            tests++
-            if (!((program " " word) in is_test)) {
-                fault = program " runs no test " word
-            }
-            is_borne = is_borne || index(word, name) == 1
-        }
-        if (tests == 0 && fault == "") {
+        } else if (tests == 0) {
             fault = "names no test"
         } else if (!is_borne && fault == "") {
             fault = "no test of this name"
         }
-        if (fault != "") {
-            print list ":" FNR ": " name ": " fault
-            failed++
-        } else {
-            passed++
-        }
+        seen[name] = 1
     }
+    $2 !~ /^ `[a-z0-9_]+` $/ {
+        if ($4 !~ /`[a-z0-9]+\/[a-z_]+_test`/) {
+            next
+        }
+        name = $2
+        fault = look($4, name)
+    }
+    fault != "" { print list ":" FNR ": " name ": " fault; failed++; next }
+    { passed++ }
+
     END {
         if (passed + failed == 0) {
             print list ": no list of behaviours"
