@@ -485,6 +485,21 @@ static void the_oldest_that_was_answered_makes_room (void **state)
     cancel (1, NULL);
 }
 
+static void a_token_that_cannot_be_remembered_ends_what_waits_here (void **state)
+{
+    (void) state;
+    for (uint64_t token = 1; token <= HWS_TOKENS_MAX; token++) {
+        cancel (token, NULL);
+    }
+    attach (HWS_TOKENS_MAX + 1);
+
+    const int rc = hws_session_cancel_token (session (), s_broker.now, HWS_TOKENS_MAX + 1, "full");
+
+    assert_int_equal (rc, HWS_ELIMIT);
+    assert_int_equal (s_sender.tx.result, HWS_ECANCELLED);
+    assert_string_equal (s_sender.tx.reason, "full");
+}
+
 /*  ---- A sender cancels its anchor ---- */
 
 static void cancel_anchor (const char *reason)
@@ -638,6 +653,7 @@ int main (void)
         TEST (a_token_is_remembered_for_its_time),
         TEST (a_token_that_nobody_answers_is_forgotten_here_all_the_same),
         TEST (the_oldest_that_was_answered_makes_room),
+        TEST (a_token_that_cannot_be_remembered_ends_what_waits_here),
         TEST (a_sender_cancels_its_anchor_by_handle),
         TEST (a_cancel_of_the_anchor_is_asked_until_it_is_answered),
         TEST (a_cancel_of_the_anchor_without_a_connection_is_said_on_the_next),
