@@ -299,8 +299,8 @@ static int new_fronts (hws_broker_t *self, const hws_broker_settings_t *settings
     return rc == 0 ? hws_fronts_new (&self->turn.fronts, &options) : rc;
 }
 
-/*  Room for all fronts, twice: a socket that is closed is gone only when libzmq has sent its
- *  last words.  */
+/*  Room for all dedicated fronts, twice: a socket that is closed is gone only when libzmq has
+ *  sent its last words.  */
 static int new_context (hws_broker_t *self)
 {
     const size_t sockets = FRONT_SOCKETS * (1 + 2 * self->room.fronts);

@@ -258,10 +258,16 @@ int hws_fronts_bind (hws_fronts_t *self, uint32_t number, hws_front_fault_t faul
 void hws_fronts_unbind (hws_fronts_t *self, uint32_t number, hws_ms_t now)
 {
     entry_t *const entry = find_entry (self, number);
-    if (entry && !hws_link_is_in_list (&entry->in_closing)) {
-        entry->close_at = hws_time_after (now, HWS_FRONT_LINGER_MS);
-        hws_list_append (&self->closing, &entry->in_closing);
+    if (!entry || hws_link_is_in_list (&entry->in_closing)) {
+        return;
     }
+    hws_front_read_monitor (entry->front, now);
+    if (hws_front_connections (entry->front) == 0) {
+        close_entry (self, entry, LAST_WORDS_MS);
+        return;
+    }
+    entry->close_at = hws_time_after (now, HWS_FRONT_LINGER_MS);
+    hws_list_append (&self->closing, &entry->in_closing);
 }
 
 void hws_fronts_reap (hws_fronts_t *self, hws_ms_t now)
@@ -269,7 +275,9 @@ void hws_fronts_reap (hws_fronts_t *self, hws_ms_t now)
     for (hws_link_t *link = self->closing.head, *next; link; link = next) {
         next = link->next;
         entry_t *const entry = hws_container_of (link, entry_t, in_closing);
-        if (now >= entry->close_at || hws_front_connections (entry->front) == 0) {
+        const bool is_deserted =
+            hws_front_connections (entry->front) == 0 && !hws_link_is_in_list (&entry->in_ready);
+        if (now >= entry->close_at || is_deserted) {
             close_entry (self, entry, LAST_WORDS_MS);
         }
     }

@@ -42,10 +42,12 @@ int hws_fronts_descriptor (const hws_fronts_t *self);
  *  code as hws_front_bind does (HWS_ELIMIT: no descriptors left) and `fault`.  */
 int hws_fronts_bind (hws_fronts_t *self, uint32_t number, hws_front_fault_t fault);
 
-/*  Gives the front up. A number that is not bound is ignored.  */
+/*  Gives the front up: closes it if nobody is connected, else see hws_fronts_reap. A number that
+ *  is not bound is ignored.  */
 void hws_fronts_unbind (hws_fronts_t *self, uint32_t number, hws_ms_t now);
 
-/*  Closes the fronts that were given up and whose time has come.  */
+/*  Closes the fronts that were given up and that everybody has left, or whose time has come.
+ *  Called when they were read.  */
 void hws_fronts_reap (hws_fronts_t *self, hws_ms_t now);
 
 /*  When the next one's time comes whatever happens, or HWS_NEVER; `now` when a front waits to

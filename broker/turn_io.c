@@ -106,9 +106,10 @@ void hws_turn_read (hws_turn_t *self, hws_ms_t now)
 {
     budget_t budget = s_turn;
     end_silent (self, now);
-    hws_fronts_reap (self->fronts, now);
     drain_front (self, now, self->front, &budget);
     drain_fronts (self, now);
+    hws_fronts_reap (self->fronts, now);
+    report_gone (self, now);
 }
 
 /*  ---- Effects ---- */
