@@ -168,6 +168,76 @@ static void a_thousand_anchors_opened_and_closed_leave_nothing (void **state)
     free (all);
 }
 
+#define OWNERS          4
+#define ANCHORS_OF_EACH 1000
+
+static const char *const s_crowd_config =
+    "{\"anchors\": {\"heartbeat_interval_ms\": 5000, \"orphan_ttl_ms\": 1000}}";
+
+/*  Each anchor has a sender whose record came.  */
+static void open_and_close_crowd (hws_client_t *owners[], hws_client_t *guest, size_t of_each)
+{
+    static hws_receiver_t *receivers[OWNERS * ANCHORS_OF_EACH];
+    static hws_sender_t *senders[OWNERS * ANCHORS_OF_EACH];
+    const size_t count = OWNERS * of_each;
+    hws_event_t event;
+    char name[32];
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf (name, sizeof name, "anchor %zu", i);
+        assert_int_equal (hws_receiver_open (&receivers[i], owners[i % OWNERS], name, NULL), 0);
+        assert_int_equal (hws_sender_attach (&senders[i], guest, name, NULL), 0);
+        assert_int_equal (hws_sender_send (senders[i], name, strlen (name), 30000), 0);
+    }
+    assert_int_equal (fixture_statistic ("anchors"), count);
+    for (size_t i = 0; i < count; i++) {
+        do {
+            assert_int_equal (hws_receiver_recv (receivers[i], &event, 30000), 0);
+        } while (event.kind != HWS_EVENT_RECORD);
+        snprintf (name, sizeof name, "anchor %zu", i);
+        assert_memory_equal (event.data, name, strlen (name));
+        assert_int_equal (hws_receiver_close (receivers[i], NULL, 30000), 0);
+        hws_receiver_destroy (&receivers[i]);
+        hws_sender_destroy (&senders[i]);
+    }
+}
+
+static void four_thousand_anchors_at_one_time_leave_no_memory (void **state)
+{
+    const size_t of_each = process_scaled (ANCHORS_OF_EACH, 50);
+    hws_client_t *owners[OWNERS];
+    hws_client_t *guest = fixture_client ();
+    uint64_t resident = 0;
+
+    (void) state;
+    for (size_t i = 0; i < OWNERS; i++) {
+        owners[i] = fixture_client ();
+    }
+
+    for (size_t round = 0; round < 3; round++) {
+        open_and_close_crowd (owners, guest, of_each);
+        fixture_wait_statistic ("anchors", 0);
+        fixture_wait_statistic ("tombstones", 0);
+        if (round == 0) {
+            resident = process_resident_bytes (fixture_broker ());
+        }
+    }
+
+    if (process_sizes_matter ()) {
+        assert_true (process_resident_bytes (fixture_broker ()) < resident + (2u << 20));
+    }
+    for (size_t i = 0; i < OWNERS; i++) {
+        hws_client_destroy (&owners[i]);
+    }
+    hws_client_destroy (&guest);
+}
+
+static int setup_crowd_tcp (void **state)
+{
+    (void) state;
+    return fixture_setup_tcp_with (s_crowd_config);
+}
+
 static void clients_that_come_and_go_leave_no_descriptor (void **state)
 {
     const size_t count = process_scaled (200, 20);
@@ -211,6 +281,8 @@ int main (void)
         OVER_BOTH (a_hundred_senders_of_one_client_and_a_hundred_records_each),
         OVER_BOTH (ten_thousand_records_of_one_sender),
         OVER_BOTH (a_thousand_anchors_opened_and_closed_leave_nothing),
+        cmocka_unit_test_setup_teardown (four_thousand_anchors_at_one_time_leave_no_memory,
+                                         setup_crowd_tcp, fixture_teardown),
         OVER_BOTH (clients_that_come_and_go_leave_no_descriptor),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
