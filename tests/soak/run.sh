@@ -1,7 +1,7 @@
 #!/bin/sh
 # What takes long: unit tests under valgrind, transfers with the programs under
-# valgrind, transfers at their full size, thousands of simulated networks, minutes of
-# mixed load. The last line is "N passed, N failed".
+# valgrind, transfers at their full size, a hundred thousand connections, thousands of
+# simulated networks, minutes of mixed load. The last line is "N passed, N failed".
 #
 #   tests/soak/run.sh UNIT_TEST…
 #
@@ -27,6 +27,7 @@ for test in "$@"; do
 done
 wrap programs_under_valgrind "SCALE=50 HAWSER_WRAP='$valgrind' exec $build/tests/e2e/transfer_test"
 wrap full_size_transfers "SOAK=1 SCALE=1 exec $build/tests/e2e/transfer_test"
+wrap peers_that_come_and_go "SOAK=1 exec $build/tests/e2e/churn_test"
 wrap simulated_networks "SIM_SEEDS=${SIM_SEEDS:-3000} exec $build/tests/sim/promises_test"
 wrap mixed_load "exec $build/tests/soak/load_test"
 
