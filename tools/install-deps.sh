@@ -6,7 +6,7 @@
 #   install-deps.sh --dev      also what the sanitizer, fuzz, soak and format targets need
 set -eu
 
-packages="gcc make pkg-config libzmq3-dev libczmq-dev libcjson-dev libcmocka-dev"
+packages="gcc make pkg-config libzmq3-dev libczmq-dev libcjson-dev libcmocka-dev iproute2 faketime"
 if [ "${1:-}" = "--dev" ]; then
     packages="$packages clang libclang-rt-14-dev clang-format-16 valgrind"
 fi

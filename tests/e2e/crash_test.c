@@ -68,7 +68,7 @@ static void three_thousand_senders_killed_at_once_are_dropped_once_each (void **
 {
     const size_t crowd_count = process_scaled (CROWDS, 3);
     const size_t doomed = crowd_count * CROWD_SIZE;
-    const crowd_options_t options = {"port", 1, CROWD_SIZE, NULL};
+    const crowd_options_t options = {"port", 1, CROWD_SIZE, 0};
     process_t *crowds[CROWDS];
     hws_sender_t *detached = NULL;
     hws_sender_t *cancelled = NULL;

@@ -137,9 +137,12 @@ static void receive_until_ended (lane_t *self)
     receive (self, 0);
 }
 
-static void receive_until_closed (lane_t *self)
+static void receive_until_closed (lane_t *self, const char *cause)
 {
     while (!self->is_closed && receive (self, LONG_MS)) {
+    }
+    if (strcmp (self->closed_cause, cause) != 0) {
+        note (self->home_fault, self, "another cause of the end", 0);
     }
     hws_receiver_destroy (&self->receiver);
 }
@@ -241,7 +244,7 @@ static void close_anchor (lane_t *self)
     if (rc != 0) {
         note (self->home_fault, self, "close", rc);
     }
-    receive_until_closed (self);
+    receive_until_closed (self, "receiver_closed");
 }
 
 static void cancel_by_receiver (lane_t *self, uint64_t sender_id)
@@ -298,6 +301,11 @@ static void open_briefly (lane_t *self)
     hws_receiver_options_init (&options);
     options.unattached_timeout_ms = 1;
     open_anchor (self, &options);
+}
+
+static void receive_until_expired (lane_t *self)
+{
+    receive_until_closed (self, "expired");
 }
 
 /*  Whoever came in time stays as long as he likes.  */
@@ -474,7 +482,7 @@ static void expiry_and_attach_cross (void **state)
                                 .routes = {BY_CLOSE},
                                 .route_count = 1,
                                 .prepare_home = open_briefly,
-                                .act_home = receive_until_closed,
+                                .act_home = receive_until_expired,
                                 .act_away = attach_late_and_detach};
 
     (void) state;

@@ -102,6 +102,7 @@ process_t *crowd_start (const crowd_options_t *options)
     char own[PATH_MAX];
     char clients[32];
     char senders[32];
+    char space[32];
     const char *list[10] = {NULL};
     size_t count = 0;
 
@@ -110,11 +111,12 @@ process_t *crowd_start (const crowd_options_t *options)
     own[size] = '\0';
     snprintf (clients, sizeof clients, "%zu", options->clients);
     snprintf (senders, sizeof senders, "%zu", options->senders_each);
-    if (options->space) {
-        list[count++] = "/sbin/ip";
-        list[count++] = "netns";
-        list[count++] = "exec";
-        list[count++] = options->space;
+    if (options->space != 0) {
+        snprintf (space, sizeof space, "%d", (int) options->space);
+        list[count++] = "/usr/bin/nsenter";
+        list[count++] = "-n";
+        list[count++] = "-t";
+        list[count++] = space;
     }
     list[count++] = own;
     list[count++] = s_mark;

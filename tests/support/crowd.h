@@ -15,7 +15,7 @@ typedef struct {
     const char *anchor;
     size_t clients;
     size_t senders_each; /* of one client */
-    const char *space;   /* network namespace to run in; null: the test's own */
+    pid_t space;         /* a process whose network namespace it runs in; 0: the test's own */
 } crowd_options_t;
 
 /*  The first thing in main: does not return in a crowd.  */

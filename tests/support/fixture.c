@@ -17,7 +17,7 @@
 
 /*  How long a number of the broker's may take to become what it has to be, and how often it
  *  is asked for.  */
-#define SETTLE_MS    30000
+#define SETTLE_MS    60000
 #define ASK_EVERY_MS 20
 
 static struct {

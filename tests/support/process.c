@@ -162,6 +162,14 @@ static void find_program (const char *name, char path[PATH_MAX])
     assert_true (snprintf (path, PATH_MAX, "%s/%s", own, name) < PATH_MAX);
 }
 
+const char *process_program (const char *name)
+{
+    char path[PATH_MAX];
+
+    find_program (name, path);
+    return scratch_keep (strdup (path));
+}
+
 /*  In the child: connects the three descriptors and becomes the program.  */
 static _Noreturn void become (const process_files_t *files, char *const *arguments, int input,
                               int output, int errors)

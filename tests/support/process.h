@@ -46,6 +46,9 @@ process_t *process_start (const process_files_t *files, const char *program, ...
     __attribute__ ((sentinel));
 process_t *process_start_list (const process_files_t *files, const char *const *arguments);
 
+/*  Where a program of that name is, for those that start it through another.  */
+const char *process_program (const char *name);
+
 pid_t process_pid (const process_t *self);
 
 /*  Writes to its stdin, all of it; a program that stopped reading fails the test.  */
@@ -90,6 +93,7 @@ size_t process_count_errors (const process_t *self, const char *part);
 size_t process_descriptors (const process_t *self);
 uint64_t process_resident_bytes (const process_t *self);
 uint64_t process_peak_bytes (const process_t *self);
+int64_t process_cpu_ms (const process_t *self);
 
 /*  Whether these sizes mean anything: not with SCALE above 1, which sanitizer builds run
  *  with, nor under HAWSER_WRAP; both keep shadows and freed blocks.  */

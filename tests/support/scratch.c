@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXTS_MAX 4096
 
@@ -132,4 +133,29 @@ uint64_t process_resident_bytes (const process_t *self)
 uint64_t process_peak_bytes (const process_t *self)
 {
     return read_status (self, "VmHWM:");
+}
+
+/*  User and system time are the 14th and 15th field of its line; the second, its name, may
+ *  have anything in it up to the last parenthesis.  */
+int64_t process_cpu_ms (const process_t *self)
+{
+    char path[64];
+    char line[1024] = "";
+    long long user = 0;
+    long long kernel = 0;
+
+    snprintf (path, sizeof path, "/proc/%d/stat", (int) process_pid (self));
+    FILE *file = fopen (path, "re");
+    if (!file) {
+        return 0;
+    }
+    const bool is_read = fgets (line, sizeof line, file) != NULL;
+    fclose (file);
+    const char *rest = strrchr (line, ')');
+    if (!is_read || !rest ||
+        sscanf (rest + 1, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %lld", &user,
+                &kernel) != 2) {
+        return 0;
+    }
+    return (int64_t) ((user + kernel) * 1000 / sysconf (_SC_CLK_TCK));
 }
