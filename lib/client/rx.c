@@ -409,8 +409,18 @@ bool hws_rx_cancel (hws_rx_t *self)
     return self->state != HWS_RX_CLOSED;
 }
 
+/*  The endings that were consumed are acknowledged once more, for the word may have been lost
+ *  with its connection: an anchor that is cancelled makes those cancelled that are not.  */
+static void acknowledge_endings (hws_rx_t *self)
+{
+    for (hws_link_t *link = self->remembered.head; link; link = link->next) {
+        hws_rx_ask_ack (hws_rx_stream_of (link));
+    }
+}
+
 void hws_rx_cut (hws_rx_t *self)
 {
+    acknowledge_endings (self);
     self->is_cut = true;
 }
 
@@ -497,6 +507,9 @@ hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self)
 void hws_rx_reconnected (hws_rx_t *self)
 {
     self->has_gap = false;
+    if (self->state == HWS_RX_CLOSING) {
+        acknowledge_endings (self);
+    }
     for (hws_link_t *link = self->live.head; link; link = link->next) {
         hws_rx_stream_t *const stream = hws_rx_stream_of (link);
         if (stream->is_cancel_due) {

@@ -511,6 +511,7 @@ void hws_session_fini (hws_session_t *self)
     hws_assert (self->senders.count == 0 && self->receivers.count == 0);
     hws_session_forget_tokens (self);
     hws_session_drop_outbox (self);
+    hws_session_drop_acks (self);
     hws_map_fini (&self->sessions);
     hws_map_fini (&self->streams);
     hws_map_fini (&self->requests);

@@ -173,6 +173,7 @@ struct hws_session {
     hws_list_t touched; /* receivers that the batch at hand brought something */
     hws_list_t tokens;  /* cancelled here, in session_token.c */
     hws_list_t busy;    /* anchors (rx) that may have acknowledgements or cancels to say */
+    hws_list_t left;    /* acknowledgements of receivers that are gone, in session_batch.c */
     hws_map_t sessions; /* senders by session id */
     hws_map_t streams;  /* of all receivers, by routing session id */
     hws_map_t requests; /* by id */

@@ -1,6 +1,7 @@
 #include "client/session_part.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /*  ---- In ---- */
 
@@ -122,11 +123,56 @@ static uint32_t items_that_fit (size_t room, size_t item_size)
     return count < HWS_BATCH_ITEMS_MAX ? (uint32_t) count : HWS_BATCH_ITEMS_MAX;
 }
 
+/*  An acknowledgement whose receiver is gone.  */
+typedef struct {
+    hws_link_t link;
+    hws_ack_t ack;
+} left_ack_t;
+
+/*  Without memory the rest is lost, as with a connection.  */
+void hws_session_keep_acks (hws_session_t *self, hws_rx_t *rx)
+{
+    hws_ack_t ack;
+    while (hws_rx_next_ack (rx, &ack)) {
+        left_ack_t *const left = calloc (1, sizeof *left);
+        if (!left) {
+            return;
+        }
+        left->ack = ack;
+        hws_list_append (&self->left, &left->link);
+    }
+}
+
+static bool pop_left_ack (hws_session_t *self, hws_ack_t *ack)
+{
+    hws_link_t *const link = hws_list_pop (&self->left);
+    if (!link) {
+        return false;
+    }
+    left_ack_t *const left = hws_container_of (link, left_ack_t, link);
+    *ack = left->ack;
+    free (left);
+    return true;
+}
+
+void hws_session_drop_acks (hws_session_t *self)
+{
+    hws_ack_t ack;
+    while (pop_left_ack (self, &ack)) {
+    }
+}
+
 size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room)
 {
     const uint32_t most = items_that_fit (room, HWS_ACK_SIZE);
     uint32_t count = 0;
     uint8_t *at = buffer + HWS_BATCH_HEADER_SIZE;
+    hws_ack_t left;
+    while (count < most && pop_left_ack (self, &left)) {
+        hws_ack_put (at, &left);
+        at += HWS_ACK_SIZE;
+        count++;
+    }
     for (hws_link_t *link = self->busy.head; link; link = link->next) {
         hws_rx_t *const rx = hws_container_of (link, hws_rx_t, busy_link);
         hws_ack_t ack;

@@ -133,6 +133,11 @@ size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room);
 size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t room);
 size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room);
 
+/*  Keeps what a receiver that goes has acknowledged and not yet said: its CANCEL, which may
+ *  still wait in the outbox, must not come before. `drop` frees it.  */
+void hws_session_keep_acks (hws_session_t *self, hws_rx_t *rx);
+void hws_session_drop_acks (hws_session_t *self);
+
 /*  Puts the CANCELs of single senders that are due in the outbox. All acknowledgements are
  *  taken: nobody is busy any more.  */
 void hws_session_say_cancels (hws_session_t *self);

@@ -283,6 +283,7 @@ void hws_session_remove_receiver (hws_session_receiver_t *receiver)
     hws_session_settle (receiver->session, &receiver->flush_timer);
     hws_list_remove (&receiver->batch_link);
     hws_list_remove (&receiver->link);
+    hws_session_keep_acks (receiver->session, &receiver->rx);
     hws_rx_fini (&receiver->rx);
 }
 

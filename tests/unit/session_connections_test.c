@@ -272,6 +272,72 @@ static void close_that_waits_no_longer_ends_once (void **state)
     remove_anchor (&receiver);
 }
 
+/*  The receiver has reported the clean ending: then the sender has to learn the same.  */
+static void ending_that_was_consumed_stands_though_its_receiver_is_gone (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    detach (&sender);
+    network_settle (&s_network);
+    read_all (&receiver);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+
+    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+    hws_session_close_here (&receiver.core, HWS_ETIMEOUT);
+    hws_rx_reader_discard (&receiver.reader);
+    read_all (&receiver);
+    remove_anchor (&receiver);
+    network_settle (&s_network);
+
+    assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+    assert_int_equal (sender.tx.result, 0);
+    hws_session_remove_sender (&sender);
+}
+
+/*  The acknowledgement and the CANCEL are lost with the connection, both are said again, in
+ *  this order, whether the close was waited for or not.  */
+static void ending_that_was_consumed_stands_though_the_word_was_lost (void **state)
+{
+    (void) state;
+    for (int is_waited_for = 0; is_waited_for <= 1; is_waited_for++) {
+        receiver_t receiver;
+        hws_session_sender_t sender;
+        open_anchor (&receiver, is_waited_for ? "a" : "b");
+        attach (&sender, SENDER, is_waited_for ? "a" : "b");
+        settle (&receiver);
+        detach (&sender);
+        network_settle (&s_network);
+        s_network.clients[RECEIVER].is_silent = true;
+        settle (&receiver);
+        assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+
+        if (is_waited_for) {
+            hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+        }
+        settle (&receiver);
+        s_network.clients[RECEIVER].is_silent = false;
+        s_network.clients[RECEIVER].is_refused = true;
+        network_cut (&s_network, RECEIVER);
+        if (!is_waited_for) {
+            hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+        }
+        hws_rx_reader_discard (&receiver.reader);
+        s_network.clients[RECEIVER].is_refused = false;
+        pass (&receiver, 2000);
+
+        assert_int_equal (receiver.closed, 1);
+        assert_int_equal (receiver.endings, 1);
+        assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+        assert_int_equal (sender.tx.result, 0);
+        hws_session_remove_sender (&sender);
+        remove_anchor (&receiver);
+    }
+}
+
 static void cancel_without_a_connection_ends_at_once (void **state)
 {
     (void) state;
@@ -365,6 +431,8 @@ int main (void)
         TEST (close_without_a_connection_ends_at_once),
         TEST (connection_lost_during_a_close_ends_it),
         TEST (close_that_waits_no_longer_ends_once),
+        TEST (ending_that_was_consumed_stands_though_its_receiver_is_gone),
+        TEST (ending_that_was_consumed_stands_though_the_word_was_lost),
         TEST (cancel_without_a_connection_ends_at_once),
         TEST (resync_again_and_again_is_no_storm),
         TEST (unknown_stream_again_and_again_is_no_storm),
