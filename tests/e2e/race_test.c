@@ -25,7 +25,7 @@
 enum { LANES = 4, LONG_MS = 30000, ROUTES_MAX = 4 };
 
 /*  Ways to cancel; a race is run with each that makes sense in it, in turn.  */
-typedef enum { BY_CLOSE, BY_RECEIVER, BY_SENDER } route_t;
+typedef enum { BY_CLOSE, BY_RECEIVER, BY_SENDER, BY_TOKEN } route_t;
 
 /*  One end's knowledge of a stream. The cause and reason of a clean ending are "".  */
 typedef struct {
@@ -56,7 +56,8 @@ struct lane {
     char name[16]; /* of its anchor */
     size_t rounds;
     size_t round;
-    route_t route; /* of this round */
+    route_t route;  /* of this round */
+    uint64_t token; /* of this round's sender */
     pthread_barrier_t barrier;
     pthread_t home_thread;
     pthread_t away_thread;
@@ -167,7 +168,11 @@ static void have_anchor (lane_t *self)
 
 static void attach (lane_t *self)
 {
-    const int rc = hws_sender_attach (&self->sender, self->away_client, self->name, NULL);
+    hws_sender_options_t options;
+
+    hws_sender_options_init (&options);
+    options.cancel_token = self->token;
+    const int rc = hws_sender_attach (&self->sender, self->away_client, self->name, &options);
 
     if (rc == 0) {
         self->away.is_attached = true;
@@ -257,12 +262,28 @@ static void cancel_by_receiver (lane_t *self, uint64_t sender_id)
     receive_until_ended (self);
 }
 
+/*  From the receiver's client, which knows the token and not the stream.  */
+static void cancel_by_token (lane_t *self)
+{
+    const int rc =
+        hws_client_cancel_token (self->home_client, self->token, "cancelled by token", LONG_MS);
+
+    if (rc != 0) {
+        note (self->home_fault, self, "cancel the token", rc);
+    }
+}
+
 /*  By its receiver as soon as it is there, for before it has no number.  */
 static void cancel_what_attaches (lane_t *self)
 {
     if (self->route == BY_CLOSE) {
         dither (&self->home_random, 200);
         close_anchor (self);
+        return;
+    }
+    if (self->route == BY_TOKEN) {
+        dither (&self->home_random, 200);
+        cancel_by_token (self);
         return;
     }
     while (!self->home.is_attached && receive (self, LONG_MS)) {
@@ -283,6 +304,9 @@ static void cancel_what_detaches (lane_t *self)
         while (!self->home.is_attached && receive (self, LONG_MS)) {
         }
         cancel_by_receiver (self, self->home.sender_id);
+    } else if (self->route == BY_TOKEN) {
+        cancel_by_token (self);
+        receive_until_ended (self);
     } else {
         const int rc = hws_sender_cancel (self->sender, "cancelled here", 0);
         if (rc != 0 && rc != HWS_EWOULD_BLOCK) {
@@ -354,6 +378,9 @@ static void *run_home (void *argument)
         if (!is_over (self)) {
             self->route = self->race->routes[self->round % self->race->route_count];
             self->home = self->away = (view_t){.endings = 0};
+            if (hws_token_new (&self->token) != 0) {
+                note (self->home_fault, self, "token", HWS_ESYSTEM);
+            }
             self->is_closed = false;
             self->race->prepare_home (self);
         }
@@ -366,6 +393,9 @@ static void *run_home (void *argument)
         pthread_barrier_wait (&self->barrier);
         if (self->sender) {
             see_ending (self);
+        }
+        if (self->route == BY_TOKEN && self->away.is_attached) {
+            receive_until_ended (self); /* only now it is known whether there is one */
         }
         check_round (self);
         self->round++;
@@ -452,8 +482,8 @@ static void run (const race_t *race)
 static void cancel_and_attach_cross (void **state)
 {
     static const race_t race = {.what = "cancel against attach",
-                                .routes = {BY_CLOSE, BY_RECEIVER},
-                                .route_count = 2,
+                                .routes = {BY_CLOSE, BY_RECEIVER, BY_TOKEN},
+                                .route_count = 3,
                                 .prepare_home = have_anchor,
                                 .act_home = cancel_what_attaches,
                                 .act_away = attach_and_wait};
@@ -465,8 +495,8 @@ static void cancel_and_attach_cross (void **state)
 static void cancel_and_detach_cross (void **state)
 {
     static const race_t race = {.what = "cancel against detach",
-                                .routes = {BY_CLOSE, BY_RECEIVER, BY_SENDER},
-                                .route_count = 3,
+                                .routes = {BY_CLOSE, BY_RECEIVER, BY_SENDER, BY_TOKEN},
+                                .route_count = 4,
                                 .prepare_home = have_anchor,
                                 .prepare_away = attach_and_send,
                                 .act_home = cancel_what_detaches,
@@ -491,11 +521,12 @@ static void expiry_and_attach_cross (void **state)
 
 #define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, setup_tcp, fixture_teardown)
 
-/*  The times of the defaults: nobody is judged here.  */
+/*  The times of the defaults: nobody is judged here. Every token stays cancelled for a
+ *  while.  */
 static int setup_tcp (void **state)
 {
     (void) state;
-    return fixture_setup_tcp_with ("{}");
+    return fixture_setup_tcp_with ("{\"limits\": {\"cancel_orphans_per_peer\": 10000}}");
 }
 
 int main (void)
