@@ -9,6 +9,7 @@
 #   asan tsan  check under AddressSanitizer and UBSan; under ThreadSanitizer
 #   fuzz       each fuzzer for FUZZ_SECONDS (20)
 #   soak       what takes long: full sizes, valgrind, minutes of load
+#   bench      how fast, beside its peers (bench/README.md); bench-deps installs those
 #   install    DESTDIR= PREFIX=/usr/local
 #   format     clang-format over everything; format-check only looks
 #   clean help
@@ -20,6 +21,7 @@
 #   SANITIZE=LIST   -fsanitize=LIST, e.g. address,undefined
 #   SCALE=N         counts of the long tests are divided by N (default 1)
 #   JOBS=N          test programs that run at a time (default 2)
+#   WORKLOADS=w1,w3 PEERS=router,push_pull ROUNDS=3 SECONDS=2   what bench runs (default all)
 #   V=1             shows whole commands
 
 VERSION := $(shell sed -n 's/^\#define HWS_VERSION *"\(.*\)"/\1/p' lib/base/version.h)
@@ -29,6 +31,8 @@ PREFIX  ?= /usr/local
 SCALE   ?= 1
 JOBS    ?= 2
 FUZZ_SECONDS ?= 20
+ROUNDS  ?= 3
+SECONDS ?= 2
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
             -Wswitch-enum -Wvla -Wformat=2 -Werror
@@ -53,6 +57,7 @@ E2E_SOURCES     := $(wildcard tests/e2e/*.c)
 SOAK_SOURCES    := $(wildcard tests/soak/*.c)
 FUZZ_SOURCES    := $(wildcard tests/fuzz/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
+BENCH_SOURCES   := $(wildcard bench/*.c)
 PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES))
 C_FILES          = $(shell git ls-files '*.c' '*.h')
 
@@ -67,12 +72,13 @@ UNIT_TESTS := $(call program,$(UNIT_SOURCES))
 E2E_TESTS  := $(call program,$(E2E_SOURCES))
 SOAK_TESTS := $(call program,$(SOAK_SOURCES))
 FUZZERS    := $(call program,$(FUZZ_SOURCES))
+BENCH      := $(BUILD)/bench/bench
 
 RUN_TESTS = HAWSER_BUILD=$(BUILD) SCALE=$(SCALE) JOBS=$(JOBS) tests/run.sh
 chosen    = $(if $(ONLY),$(foreach test,$(1),$(if $(findstring $(ONLY),$(test)),$(test))),$(1))
 
-.PHONY: all deps deps-dev build tests check unit e2e layers asan tsan fuzz fuzz-build soak demo \
-        install format format-check clean help
+.PHONY: all deps deps-dev build tests check unit e2e layers asan tsan fuzz fuzz-build soak bench bench-deps \
+        demo install format format-check clean help
 .SECONDARY:
 
 all: deps
@@ -127,8 +133,8 @@ $(BUILD)/%.o: %.c
 # ---- Tests. A target that needs packages or another build calls make again.
 
 check: deps
-	@$(MAKE) --no-print-directory build tests
-	@$(RUN_TESTS) $(call chosen,tools/layers.sh tests/list.sh $(UNIT_TESTS) $(E2E_TESTS))
+	@$(MAKE) --no-print-directory build tests $(BENCH)
+	@$(RUN_TESTS) $(call chosen,tools/layers.sh tests/list.sh bench/check.sh $(UNIT_TESTS) $(E2E_TESTS))
 unit: $(UNIT_TESTS)
 	@$(RUN_TESTS) $(call chosen,$^)
 e2e: build $(E2E_TESTS)
@@ -155,6 +161,18 @@ $(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 soak: deps-dev
 	@$(MAKE) --no-print-directory build tests $(SOAK_TESTS)
 	@HAWSER_BUILD=$(BUILD) tests/soak/run.sh $(UNIT_TESTS)
+
+# A peer whose library is not here is left out (bench/peer_*.c), until bench-deps.
+$(BENCH): $(call objects,$(BENCH_SOURCES)) $(BUILD)/libhawser.a
+	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) \
+	    $(shell for name in libmosquitto hiredis; do pkg-config --silence-errors --libs $$name; done)
+bench: deps
+	@$(MAKE) --no-print-directory build $(BENCH)
+	@$(BENCH) --programs $(BUILD) --output $(BUILD)/bench --workloads '$(WORKLOADS)' \
+	    --peers '$(PEERS)' --rounds $(ROUNDS) --seconds $(SECONDS)
+bench-deps:
+	@tools/install-deps.sh --bench
+	@rm -f $(BUILD)/bench/peer*.o
 
 demo: all
 	@HAWSER_BUILD=$(BUILD) examples/demo.sh

@@ -4,11 +4,14 @@
 #
 #   install-deps.sh            what `make` and `make check` need
 #   install-deps.sh --dev      also what the sanitizer, fuzz, soak and format targets need
+#   install-deps.sh --bench    what `make bench` measures beside Hawser
 set -eu
 
 packages="gcc make pkg-config libzmq3-dev libczmq-dev libcjson-dev libcmocka-dev iproute2 faketime"
 if [ "${1:-}" = "--dev" ]; then
     packages="$packages clang libclang-rt-14-dev clang-format-16 valgrind"
+elif [ "${1:-}" = "--bench" ]; then
+    packages="$packages nats-server mosquitto libmosquitto-dev redis-server libhiredis-dev"
 fi
 
 missing=""
