@@ -18,7 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -435,6 +437,41 @@ static void bytes_that_are_no_zeromq_hurt_nobody (void **state)
     assert_true (process_descriptors (fixture_broker ()) <= descriptors);
 }
 
+/*  libzmq's listener on a Unix socket aborts when its process has no descriptor left.  */
+static void more_connections_than_descriptors_hurt_nobody (void **state)
+{
+    enum { LEFT = 8, COUNT = 100 };
+    const char *const path = fixture_endpoint () + strlen ("ipc://");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct rlimit limit;
+    int connections[COUNT];
+
+    (void) state;
+    assert_true (strlen (path) < sizeof address.sun_path);
+    memcpy (address.sun_path, path, strlen (path));
+    start_good_ones ();
+    const size_t descriptors = process_descriptors (fixture_broker ());
+    const pid_t broker = process_pid (fixture_broker ());
+    assert_int_equal (prlimit (broker, RLIMIT_NOFILE, NULL, &limit), 0);
+    limit.rlim_cur = descriptors + LEFT;
+    assert_int_equal (prlimit (broker, RLIMIT_NOFILE, &limit, NULL), 0);
+
+    for (size_t i = 0; i < COUNT; i++) {
+        connections[i] = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true (connections[i] >= 0);
+        assert_int_equal (connect (connections[i], (struct sockaddr *) &address, sizeof address),
+                          0);
+    }
+
+    process_watch (300);
+    assert_true (process_is_running (fixture_broker ()));
+    assert_true (process_descriptors (fixture_broker ()) < descriptors + COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        close (connections[i]);
+    }
+    expect_good_ones_unharmed ();
+}
+
 static void every_signal_that_is_not_for_us_stops_nothing (void **state)
 {
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGHUP, SIGPIPE, SIGALRM};
@@ -466,6 +503,7 @@ int main (void)
         OVER_TCP (a_routing_id_that_libzmq_would_give_next_aborts_nothing),
         OVER_TCP (a_message_over_the_largest_batch_cuts_only_its_sender),
         OVER_TCP (bytes_that_are_no_zeromq_hurt_nobody),
+        OVER_IPC (more_connections_than_descriptors_hurt_nobody),
         OVER_TCP (every_signal_that_is_not_for_us_stops_nothing),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
