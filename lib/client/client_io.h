@@ -70,9 +70,11 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
                      const hws_endpoint_parts_t *parts, hws_client_t *parent);
 
 /*  Takes the private client of `root` for the front that an answer to ATTACH `told`, making it
- *  if there is none. Returns 0, HWS_EPROTOCOL (nobody can connect there), HWS_ENO_MEMORY,
+ *  if there is none; one that is aside serves only whom it serves already, the sender of
+ *  `present`. Returns 0, HWS_EPROTOCOL (nobody can connect there), HWS_ENO_MEMORY,
  *  HWS_ESYSTEM.  */
-int hws_client_follow (hws_client_t *root, const char *told, hws_client_t **client);
+int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t *present,
+                       hws_client_t **client);
 
 /*  Gives a client back that a sender used, which may then be the last one of a private
  *  client; sets `*client` to null. A client that is no private stays.  */

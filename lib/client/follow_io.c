@@ -19,7 +19,17 @@ static hws_client_t *next_of (const hws_client_t *private)
 
 /*  ---- Following ---- */
 
-int hws_client_follow (hws_client_t *root, const char *told, hws_client_t **client)
+/*  Whether a sender that was told to go to the endpoint gets there by it. One that is aside has
+ *  lost a front of before, whose endpoint may be another's by now.  */
+static bool leads_to (const hws_client_t *private, const char *endpoint,
+                      const hws_client_t *present)
+{
+    return strcmp (private->endpoint, endpoint) == 0 &&
+           (private == present || !atomic_load (&private->is_aside));
+}
+
+int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t *present,
+                       hws_client_t **client)
 {
     hws_endpoint_t endpoint;
     hws_endpoint_parts_t parts;
@@ -30,7 +40,7 @@ int hws_client_follow (hws_client_t *root, const char *told, hws_client_t **clie
     }
     hws_client_lock (root);
     hws_client_t *found = private_of (root->privates.head);
-    while (found && strcmp (found->endpoint, endpoint) != 0) {
+    while (found && !leads_to (found, endpoint, present)) {
         found = next_of (found);
     }
     if (!found) {

@@ -90,7 +90,7 @@ static void leave_word (hws_client_t *root, const char *format, ...)
 static int follow (hws_sender_t *self, hws_client_t *root)
 {
     hws_client_t *next;
-    int rc = hws_client_follow (root, self->core.endpoint, &next);
+    int rc = hws_client_follow (root, self->core.endpoint, self->client, &next);
     if (rc == HWS_EPROTOCOL) {
         leave_word (root, "nobody can connect to the anchor at %s", self->core.endpoint);
     }

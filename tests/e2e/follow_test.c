@@ -238,6 +238,32 @@ static void one_lost_broker_is_one_loss (void **state)
     hws_client_destroy (&client);
 }
 
+/*  Over ipc the first front of a new broker is where that of the old one was.  */
+static void stream_that_ended_does_not_keep_others_from_the_next_front_at_its_place (void **state)
+{
+    (void) state;
+    hws_client_t *client = connect_to (fixture_endpoint ());
+    hws_receiver_t *receiver = open_dedicated (client);
+    hws_sender_t *ended, *sender;
+    assert_int_equal (hws_sender_attach (&ended, client, "own", NULL), 0);
+    char endpoint[256];
+    snprintf (endpoint, sizeof endpoint, "%s", fixture_endpoint ());
+    process_signal (fixture_broker (), SIGKILL);
+    process_expect_exit (fixture_broker (), 128 + SIGKILL);
+    fixture_start_broker (endpoint, NULL);
+    assert_int_equal (hws_sender_detach (ended, LONG_MS), HWS_ETRANSPORT);
+    hws_receiver_destroy (&receiver);
+    receiver = open_dedicated (client);
+
+    const int rc = hws_sender_attach (&sender, client, "own", NULL);
+
+    assert_int_equal (rc, 0);
+    hws_sender_destroy (&sender);
+    hws_sender_destroy (&ended);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
 /*  ---- Programs ---- */
 
 static process_t *start_receiver (const char *senders)
@@ -331,6 +357,7 @@ int main (void)
         OVER_IPC (threads_come_and_go_at_one_anchor),
         OVER_TCP (child_may_destroy_what_it_must_not_use),
         OVER_TCP (one_lost_broker_is_one_loss),
+        OVER_IPC (stream_that_ended_does_not_keep_others_from_the_next_front_at_its_place),
         OVER_TCP (programs_find_a_dedicated_anchor),
         OVER_IPC (programs_find_a_dedicated_anchor),
         OVER_TCP (sender_that_slept_learns_its_ending_when_the_front_is_gone),

@@ -33,7 +33,7 @@ static void an_attach_at_a_private_client_is_cancelled_at_once (void **state)
     hws_session_sender_t sender = {.notify = ignore, .anchor = "a", .cancel_token = TOKEN};
     hws_session_sender_t other = {.notify = ignore, .anchor = "a", .cancel_token = TOKEN + 1};
     assert_int_equal (hws_client_new (&root, &options), 0);
-    assert_int_equal (hws_client_follow (root, "ipc:///nonexistent/front", &private), 0);
+    assert_int_equal (hws_client_follow (root, "ipc:///nonexistent/front", root, &private), 0);
     hws_client_lock (private);
     hws_session_attach (&private->session, hws_clock_ms (), &sender);
     hws_session_attach (&private->session, hws_clock_ms (), &other);
