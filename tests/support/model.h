@@ -20,17 +20,17 @@ enum {
     MODEL_CLIENTS = 6,
     MODEL_SHELL = MODEL_CLIENTS, /* hears of fronts, as if it were one */
     MODEL_FRONT = 100000,        /* a connection's number: its front times this, and a count */
-    MODEL_CANCELS = 16,
-    MODEL_ANCHORS = 8,
+    MODEL_ANCHORS = 8,           /* that there are at one time, as all up to MODEL_CANCELS */
     MODEL_SEATS = 64,
-    MODEL_OPENED = 2048, /* anchors, ever */
     MODEL_WAITING = 8,
     MODEL_TOMBSTONES = 64,
-    MODEL_LINES = 192,
-    MODEL_GRANTS = 32,
+    MODEL_CANCELS = 16,
+    MODEL_OPENED = 2048, /* anchors, ever */
+    MODEL_LINES = 192,   /* said in one turn */
+    MODEL_GRANTS = 32,   /* last ones, in one turn */
     MODEL_DUE = 128,
     MODEL_WORD = 24, /* names, labels and reasons with their NUL */
-    MODEL_TEXT = 220
+    MODEL_TEXT = 220 /* lines and bodies */
 };
 
 /*  A message to a client, or one run of one.  */
@@ -44,17 +44,18 @@ typedef struct {
 typedef struct {
     int client;
     uint32_t connection;
-    uint64_t session_id, acked_seq, next_seq, limit_seq, limit_bytes;
+    uint64_t session_id;
+    uint64_t acked_seq, next_seq, limit_seq, limit_bytes; /* as on the wire */
     bool is_rewind;
 } model_grant_t;
 
 /*  A client as the broker knows it.  */
 typedef struct {
-    bool is_known; /* it has said HELLO and is not forgotten */
-    uint32_t connection;
-    bool is_away;     /* that connection has ended */
-    bool owes_resync; /* the broker took it for away, or for one that missed something */
-    hws_ms_t heard_at;
+    bool is_known;       /* it has said HELLO and is not forgotten */
+    uint32_t connection; /* by which it said so last */
+    bool is_away;        /* that connection has ended */
+    bool owes_resync;    /* the broker took it for away: RESYNC when it speaks */
+    hws_ms_t heard_at;   /* last message */
     hws_ms_t looked_at;  /* when the broker looks whether to forget it */
     hws_ms_t unknown_at; /* when it was last told of an unknown stream */
 } model_client_t;
@@ -66,60 +67,71 @@ typedef struct {
     int owner;
     uint64_t open_id;
     char name[MODEL_WORD];
-    uint64_t heartbeat_interval_ms, reconnect_grace_ms, orphan_ttl_ms, buffer_bytes;
-    hws_optional_t unattached_timeout_ms, max_senders;
-    bool is_present; /* its receiver is there */
-    bool is_closing;
     bool is_exclusive; /* one sender at a time */
     bool is_dedicated; /* it has a front of its own */
+    uint64_t heartbeat_interval_ms, reconnect_grace_ms, orphan_ttl_ms, buffer_bytes; /* in force */
+    hws_optional_t unattached_timeout_ms, max_senders;                               /* in force */
+
+    bool is_present;         /* its receiver is there */
+    bool is_closing;         /* takes no more senders, waits for its last ending */
+    hws_ms_t away_at;        /* since when the receiver is away */
+    hws_ms_t empty_at;       /* since when it has no seat, or its timeout runs anew */
+    uint64_t next_sender_id; /* also for those that are gone: never given twice */
+    uint64_t ended[4];       /* detached, finalized, dropped, cancelled */
+    hws_cause_t cause;       /* of its end */
+    char reason[MODEL_WORD]; /* likewise */
+
     model_front_state_t front_state;
-    uint32_t front;       /* its number; 0: none yet */
-    bool is_told;         /* somebody was sent there */
-    uint64_t token;       /* 0: none */
-    uint64_t token_order; /* in order of registering, as of seats and attaches that wait */
-    bool is_token_hit;
-    char token_reason[MODEL_WORD];
-    hws_ms_t away_at;  /* since when the receiver is away */
-    hws_ms_t empty_at; /* since when it has no seat */
-    uint64_t next_sender_id;
-    uint64_t ended[4]; /* detached, finalized, dropped, cancelled */
-    hws_cause_t cause;
-    char reason[MODEL_WORD];
+    uint32_t front; /* its number; 0: none yet */
+    bool is_told;   /* somebody was sent there */
+
+    uint64_t token;                /* 0: none */
+    uint64_t token_order;          /* in order of registering, with seats and attaches that wait */
+    bool is_token_hit;             /* the token was cancelled */
+    char token_reason[MODEL_WORD]; /* with that */
 } model_anchor_t;
 
+/*  Positions are pairs of number and byte.  */
 typedef struct {
     uint32_t anchor; /* its count */
     int client;
     uint64_t session_id, sender_id, routing_id;
-    uint64_t token, token_order;
     char label[MODEL_WORD];
-    bool is_away;   /* not attached since its client's connection ended or said HELLO */
-    bool has_ended; /* exiting */
-    bool is_ending_ours;
-    bool is_dead; /* exiting, and its client is gone */
-    bool has_gap;
-    bool is_granted; /* a GRANT is due */
-    bool is_rewound; /* and says REWIND */
-    hws_ms_t away_at, attached_at, replayed_at, rewound_at;
-    uint64_t next_seq, next_bytes; /* what comes next */
-    uint64_t high_seq, high_bytes; /* the highest that was ever forwarded */
-    uint64_t acked_seq, acked_bytes;
-    uint64_t limit_seq, limit_bytes;
-    uint64_t window_bytes;
-    uint64_t want_bytes;                 /* of the large record that waits; 0: none */
-    uint64_t want_number;                /* in order of asking */
-    uint64_t records, bytes, part_bytes; /* forwarded */
-    uint8_t ending;
-    uint8_t own_ending; /* the sender's, which ours may have replaced; 0: none */
-    uint64_t end_seq;
-    hws_cause_t cause;
-    char reason[MODEL_WORD];
+    uint64_t token, token_order; /* as an anchor's */
+
+    bool is_away;         /* not attached since its client's connection ended or said HELLO */
+    hws_ms_t away_at;     /* since when */
+    hws_ms_t attached_at; /* no older silence counts */
+    hws_ms_t replayed_at; /* when the receiver last opened again */
+    hws_ms_t rewound_at;  /* when REWIND was last due */
+    bool has_gap;         /* REWIND is due again with each PONG */
+    bool is_granted;      /* a GRANT is due in this turn */
+    bool is_rewound;      /* and says REWIND */
+
+    uint64_t next_seq, next_bytes;   /* what comes next */
+    uint64_t high_seq, high_bytes;   /* the highest that was ever forwarded */
+    uint64_t acked_seq, acked_bytes; /* what the receiver has consumed */
+    uint64_t limit_seq, limit_bytes; /* how far the sender may go */
+    uint64_t window_bytes;           /* how far that is beyond what is acknowledged */
+    uint64_t want_bytes;             /* of the large record that waits; 0: none */
+    uint64_t want_number;            /* in order of asking */
+    uint64_t records, bytes;         /* whole ones, forwarded, and their payload */
+    uint64_t part_bytes;             /* payload of a record that is not whole yet */
+
+    bool has_ended;          /* exiting: its ending is not yet acknowledged */
+    bool is_ending_ours;     /* the broker has made it */
+    bool is_dead;            /* it has ended, and its client is gone */
+    uint8_t ending;          /* run type */
+    uint8_t own_ending;      /* the sender's, which ours may have replaced; 0: none */
+    uint64_t end_seq;        /* the number of that */
+    hws_cause_t cause;       /* of the ending */
+    char reason[MODEL_WORD]; /* likewise */
 } model_seat_t;
 
 /*  What ATTACH asks.  */
 typedef struct {
     uint64_t session_id;
-    bool has_handle;
+    bool has_handle; /* else it asks by name */
     hws_handle_t handle;
     char name[MODEL_WORD];
     char label[MODEL_WORD];
@@ -129,33 +141,35 @@ typedef struct {
     bool is_cancelled; /* the resume says so: the client has ended it */
 } model_attach_t;
 
+/*  One that waits.  */
 typedef struct {
     int client;
-    uint64_t id;
+    uint64_t id; /* of the request; 0: none */
     hws_ms_t until_at;
-    bool is_over;    /* that has come, but it waits for its anchor's front */
-    bool is_binding; /* waits for that */
-    uint64_t token_order;
+    bool is_over;         /* that has come, but it waits for its anchor's front */
+    bool is_binding;      /* waits for that */
+    uint64_t token_order; /* as an anchor's */
     model_attach_t request;
 } model_waiting_t;
 
 /*  The cancel of a token, remembered.  */
 typedef struct {
     uint64_t token;
-    int client; /* whose limit counts it; -1: nobody's */
-    hws_ms_t cancelled_at;
-    char reason[MODEL_WORD];
+    int client;              /* whose limit counts it; -1: nobody's */
+    hws_ms_t cancelled_at;   /* last */
+    char reason[MODEL_WORD]; /* of the first time */
 } model_cancel_t;
 
+/*  A stream or an anchor that has ended.  */
 typedef struct {
     bool is_anchor;
-    int client;      /* the sender's, or the receiver's */
-    uint64_t number; /* session id, or open id */
-    uint32_t anchor;
-    uint64_t sender_id;
+    int client;         /* the sender's, or the receiver's */
+    uint64_t number;    /* session id, or open id */
+    uint32_t anchor;    /* its count */
+    uint64_t sender_id; /* a stream's, as what follows */
     uint64_t acked_seq, acked_bytes;
     uint8_t ending;
-    hws_cause_t cause;
+    hws_cause_t cause; /* of both */
     char reason[MODEL_WORD];
     hws_ms_t expires_at;
 } model_tombstone_t;
@@ -173,23 +187,23 @@ typedef enum {
 typedef struct {
     model_due_kind_t kind;
     hws_ms_t at;
-    uint64_t which; /* routing id; place in `waiting`; anchor's count; client */
+    uint64_t which; /* routing id, place in `waiting`, anchor's count, or client */
 } model_due_t;
 
 typedef struct {
     hws_engine_options_t options;
-    hws_ms_t now;     /* the broker's own clock */
-    hws_ms_t skew;    /* how far it is behind the true one */
-    hws_ms_t turn_at; /* the next turn comes no later */
-    bool is_draining; /* the broker is leaving */
-    uint64_t late_turns;
+    hws_ms_t now;        /* the broker's own clock */
+    hws_ms_t skew;       /* how far it is behind the true one */
+    hws_ms_t turn_at;    /* the next turn comes no later */
+    uint64_t late_turns; /* since the start, as all counts below */
+    bool is_draining;    /* the broker is leaving */
 
     model_client_t clients[MODEL_CLIENTS];
     model_anchor_t anchors[MODEL_ANCHORS]; /* in order of opening */
     size_t anchor_count;
     model_seat_t seats[MODEL_SEATS]; /* in order of attaching */
     size_t seat_count;
-    model_waiting_t waiting[MODEL_WAITING];
+    model_waiting_t waiting[MODEL_WAITING]; /* in order of asking */
     size_t waiting_count;
     model_tombstone_t tombstones[MODEL_TOMBSTONES]; /* oldest first */
     size_t tombstone_count;
@@ -198,17 +212,17 @@ typedef struct {
     hws_ms_t sweep_from; /* no search for old cancels before */
 
     bool is_exclusive[MODEL_OPENED]; /* of the anchor with this count */
-    uint32_t opened;                 /* anchors, ever */
-    uint32_t fronts;                 /* numbers given, ever */
-    uint64_t token_order;            /* numbers given, ever */
-    uint64_t attached;               /* seats, ever */
-    uint64_t want_count;             /* wishes for large records, ever */
-    uint64_t closed;
-    uint64_t ended[4];
+    uint32_t opened;                 /* anchors */
+    uint64_t closed;                 /* anchors */
+    uint64_t attached;               /* seats */
+    uint64_t ended[4];               /* seats: detached, finalized, dropped, cancelled */
+    uint32_t fronts;                 /* numbers of fronts given */
+    uint64_t token_order;            /* registered: anchors, seats and attaches that wait */
+    uint64_t want_count;             /* wishes for large records */
 
-    model_line_t lines[MODEL_LINES];
+    model_line_t lines[MODEL_LINES]; /* said in this turn */
     size_t line_count;
-    model_grant_t grants[MODEL_GRANTS]; /* of seats that are gone */
+    model_grant_t grants[MODEL_GRANTS]; /* likewise, of seats that are gone */
     size_t grant_count;
 } model_t;
 
@@ -228,17 +242,16 @@ hws_ms_t model_deadline (const model_t *self);
 size_t model_due (const model_t *self, model_due_t due[MODEL_DUE]);
 void model_act (model_t *self, const model_due_t *due);
 
-/*  ---- What clients do ---- */
+/*  ---- What happens ---- */
 
-/*  Whether the connection is the one by which the broker knows the client. Any other's
- *  message is answered RESYNC. All that follows needs it.  */
+/*  Whether the connection is the one by which the broker knows the client.  */
 bool model_hears (const model_t *self, int client, uint32_t connection);
 
-/*  A message comes: false if nothing else is to be made of it.  */
+/*  A message comes. Returns false if nothing else is to be made of it, for its connection is
+ *  not known; else it is handled by one of those below, all of which take this for granted.
+ *  `id` is the request's; 0: it has none, and is answered only if it is refused.  */
 bool model_message (model_t *self, int client, uint32_t connection);
 
-void model_hello (model_t *self, int client, uint32_t connection, uint64_t id, uint32_t protocol);
-void model_gone (model_t *self, int client, uint32_t connection);
 void model_open (model_t *self, int client, uint64_t id, const hws_open_t *request);
 void model_attach (model_t *self, int client, uint64_t id, const model_attach_t *request);
 void model_detach (model_t *self, int client, uint64_t id, const hws_detach_t *request);
@@ -252,34 +265,38 @@ void model_ping (model_t *self, int client);
  *  which is passed on.  */
 void model_run (model_t *self, int client, const hws_run_t *run, bool is_good, const char *body);
 
-/*  Both return false for what is a violation.  */
+/*  One item. Both return false for a violation.  */
 bool model_ack (model_t *self, int client, const hws_ack_t *ack);
 bool model_want (model_t *self, int client, const hws_window_t *window);
 
-/*  The message, or a batch as a whole, broke the rules: one ERROR.  */
+/*  The message, or its batch as a whole, broke the rules: one ERROR, with this code or
+ *  `protocol`.  */
 void model_fault (model_t *self, int client);
 void model_fault_of (model_t *self, int client, const char *code);
 
-/*  The broker is to leave.  */
+/*  These are not behind model_message. HELLO comes; the connection has ended; the broker is
+ *  to leave; the shell has bound a front, or cannot.  */
+void model_hello (model_t *self, int client, uint32_t connection, uint64_t id, uint32_t protocol);
+void model_gone (model_t *self, int client, uint32_t connection);
 void model_drain (model_t *self);
-
-/*  The shell has bound a front, or cannot.  */
 void model_bound (model_t *self, uint32_t front, bool is_bound);
 
 /*  ---- What there is ---- */
 
+/*  Of a handle's count; of its receiver's own number; of its client's own number. Null: none.
+ *  What they return lives until the model changes.  */
+model_anchor_t *model_anchor (model_t *self, uint32_t count);
+model_anchor_t *model_anchor_of (model_t *self, int owner, uint64_t open_id);
+model_seat_t *model_seat (model_t *self, int client, uint64_t session_id);
+
+/*  The handle with this count, of an anchor that is there, was there or never was.  */
+hws_handle_t model_handle (const model_t *self, uint32_t count);
+hws_engine_counts_t model_counts (const model_t *self);
+
+/*  The front of a connection; 0 is the shared one.  */
 static inline uint32_t model_front_of (uint32_t connection)
 {
     return connection / MODEL_FRONT;
 }
-
-model_anchor_t *model_anchor (model_t *self, uint32_t count);
-model_anchor_t *model_anchor_of (model_t *self, int owner, uint64_t open_id);
-model_seat_t *model_seat (model_t *self, int client, uint64_t session_id);
-hws_handle_t model_handle (const model_t *self, uint32_t count);
-hws_engine_counts_t model_counts (const model_t *self);
-
-/*  The window of the next sender by the anchor's budget; 0: no room.  */
-uint64_t model_next_window (const model_t *self, const model_anchor_t *anchor);
 
 #endif

@@ -239,7 +239,7 @@ void model_anchor_finish (model_t *self, uint32_t count)
     }
     for (size_t i = 0; i < self->seat_count;) {
         if (self->seats[i].anchor == count) {
-            model_remember_seat (self, &self->seats[i]);
+            model_remember (self, model_tombstone_for (&self->seats[i]));
             model_seat_remove (self, &self->seats[i]);
         } else {
             i++;

@@ -96,6 +96,19 @@ static void take_seat (model_t *self, int client, const model_attach_t *request,
     }
 }
 
+/*  Answers with how the stream has ended.  */
+static void say_ended (model_t *self, int client, uint64_t id, const model_tombstone_t *ended)
+{
+    if (id) {
+        model_say (self, client,
+                   "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " ended %s(%s) acked=%" PRIu64
+                   "/%" PRIu64 " reason '%s'",
+                   id, ended->anchor, ended->sender_id, hws_ending_word (ended->ending),
+                   hws_cause_word ((uint16_t) ended->cause), ended->acked_seq, ended->acked_bytes,
+                   ended->reason);
+    }
+}
+
 /*  Answers with the seat that there is.  */
 static void say_seat (model_t *self, const model_seat_t *seat, uint64_t id, const char *early)
 {
@@ -103,14 +116,12 @@ static void say_seat (model_t *self, const model_seat_t *seat, uint64_t id, cons
     const uint64_t budget =
         seat->limit_bytes > seat->next_bytes ? seat->limit_bytes - seat->next_bytes : 1;
     const model_anchor_t *const anchor = model_anchor (self, seat->anchor);
-    if (id == 0) {
+    if (seat->is_ending_ours) {
+        const model_tombstone_t ended = model_tombstone_for (seat);
+        say_ended (self, seat->client, id, &ended);
         return;
     }
-    if (seat->is_ending_ours) {
-        model_say (self, seat->client,
-                   "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " ended %s(%s) reason '%s'",
-                   id, seat->anchor, seat->sender_id, hws_ending_word (seat->ending),
-                   hws_cause_word ((uint16_t) seat->cause), seat->reason);
+    if (id == 0) {
         return;
     }
     model_say (self, seat->client,
@@ -149,22 +160,9 @@ static const char *try_attach (model_t *self, int client, uint64_t id,
     }
     const model_tombstone_t *const ended =
         model_tombstone (self, false, client, request->session_id);
-    if (ended) {
-        if (id) {
-            model_say (self, client,
-                       "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64
-                       " ended %s(%s) reason '%s'",
-                       id, ended->anchor, ended->sender_id, hws_ending_word (ended->ending),
-                       hws_cause_word ((uint16_t) ended->cause), ended->reason);
-        }
-        return NULL;
-    }
-    if (request->is_resume) {
-        if (id) { /* nobody remembers */
-            model_say (self, client,
-                       "ATTACH %" PRIu64 " Ok anchor=0 sender=0 ended dropped(unknown) reason ''",
-                       id);
-        }
+    if (ended || request->is_resume) {
+        const model_tombstone_t unknown = {.ending = HWS_RUN_DROPPED, .cause = HWS_CAUSE_UNKNOWN};
+        say_ended (self, client, id, ended ? ended : &unknown);
         return NULL;
     }
     if (model_token_reason (self, request->token)) {

@@ -90,8 +90,10 @@ static void hear_attach (model_world_t *self, int client, uint32_t connection,
     const uint32_t count = hws_handle_count (it->handle);
     if (it->has_ended) {
         heard (self, client, connection,
-               "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " ended %s(%s) reason '%s'",
-               message->id, count, it->sender_id, it->ending, it->code, given (it->reason));
+               "ATTACH %" PRIu64 " Ok anchor=%u sender=%" PRIu64 " ended %s(%s) acked=%" PRIu64
+               "/%" PRIu64 " reason '%s'",
+               message->id, count, it->sender_id, it->ending, it->code, it->acked_seq,
+               it->acked_bytes, given (it->reason));
         return;
     }
     if (*it->endpoint) {

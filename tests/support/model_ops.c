@@ -95,7 +95,7 @@ static void make_attach (op_maker_t *self, model_t *model, op_t *op, hws_ms_t no
                                   : HANDLE_RIGHT;
     op->name = (int) below (self, 4);
     op->wait_ms = one_in (self, 2) ? 2 * below (self, 6000) : 0;
-    op->token = one_in (self, 3) ? any_number (self, 4, now) : 0;
+    op->token = one_in (self, 2) ? any_number (self, 4, now) : 0;
     if (one_in (self, 40)) {
         op->count = 1 + (uint32_t) below (self, 2); /* a resume, or one of a cancelled stream */
     }
@@ -140,6 +140,33 @@ static void make_ack (op_maker_t *self, model_t *model, const model_seat_t *seat
     if (seat->has_ended && one_in (self, 2)) {
         op->how = ACK_ENDED;
     }
+}
+
+/*  Of something that is there, often, or of what may come or may have been.  */
+static void make_cancel_token (op_maker_t *self, model_t *model, op_t *op, hws_ms_t now)
+{
+    const model_seat_t *const seat = any_seat (self, model);
+    const model_anchor_t *const anchor = any_anchor (self, model);
+    op->kind = OP_CANCEL_TOKEN;
+    op->count = (uint32_t) below (self, 4);
+    op->token = one_in (self, 30) ? 0 : any_number (self, 4, now);
+    if (seat && one_in (self, 2)) {
+        op->token = seat->token;
+    } else if (anchor && one_in (self, 4)) {
+        op->token = anchor->token;
+    } else if (model->waiting_count > 0 && one_in (self, 2)) {
+        op->token = model->waiting[below (self, model->waiting_count)].request.token;
+    }
+}
+
+static void make_want (op_maker_t *self, const model_seat_t *seat, op_t *op)
+{
+    op->kind = OP_WANT;
+    op->client = seat->client;
+    op->session_id = seat->session_id;
+    op->how = one_in (self, 3) ? WANT_NEXT : one_in (self, 3) ? WANT_SOME : WANT_MOST;
+    op->count = 2000 + (uint32_t) below (self, 9000);
+    op->is_more = one_in (self, 2);
 }
 
 static void make_cancel (op_maker_t *self, model_t *model, op_t *op, hws_ms_t now)
@@ -215,7 +242,8 @@ static void make_hello (op_maker_t *self, model_t *model, op_t *op)
 {
     const model_anchor_t *const anchor = any_anchor (self, model);
     op->kind = OP_HELLO;
-    op->how = one_in (self, 30) ? HELLO_WRONG_PROTOCOL : (int) below (self, 2);
+    op->how =
+        one_in (self, 20) ? HELLO_WRONG_PROTOCOL + (int) below (self, 2) : (int) below (self, 2);
     if (anchor && one_in (self, 2)) {
         op->owner = anchor->owner;
         op->open_id = anchor->open_id;
@@ -282,9 +310,7 @@ static void make_more (op_maker_t *self, model_t *model, const model_seat_t *sea
     } else if (seat && self->last.kind == OP_DATA) {
         make_data (self, seat, op);
     } else if (seat) {
-        op->kind = OP_WANT;
-        op->client = seat->client;
-        op->session_id = seat->session_id;
+        make_want (self, seat, op);
     }
 }
 
@@ -312,21 +338,17 @@ static void make_any (op_maker_t *self, model_t *model, op_t *op, hws_ms_t now)
         make_hello (self, model, op);
     } else if (kind < 760) {
         op->kind = OP_GONE;
+        if (one_in (self, 2)) {
+            self->mute_until[op->client] = now + (hws_ms_t) below (self, 15000);
+        }
     } else if (kind < 790 && seat) {
-        op->kind = OP_WANT;
-        op->client = seat->client;
-        op->session_id = seat->session_id;
-        op->how = one_in (self, 2) ? WANT_NEXT : one_in (self, 2) ? WANT_SOME : WANT_MOST;
-        op->count = 2000 + (uint32_t) below (self, 9000);
-        op->is_more = one_in (self, 3);
+        make_want (self, seat, op);
     } else if (kind < 810) {
         make_detach (self, model, op, now);
     } else if (kind < 830) {
         make_cancel (self, model, op, now);
     } else if (kind < 842) {
-        op->kind = OP_CANCEL_TOKEN;
-        op->token = one_in (self, 30) ? 0 : any_number (self, 4, now);
-        op->count = (uint32_t) below (self, 4);
+        make_cancel_token (self, model, op, now);
     } else if (kind < 843) {
         op->kind = OP_RESERVE_TOKEN;
     } else if (kind < 846) {
@@ -362,145 +384,4 @@ op_t op_make (op_maker_t *self, model_t *model, hws_ms_t now)
     }
     self->last = op;
     return op;
-}
-
-/*  ---- For people ---- */
-
-static const char *const s_hello_words[] = {"from a new connection", "again",
-                                            "with another protocol"};
-static const char *const s_handle_words[] = {"by handle",          "by name",
-                                             "of another broker",  "of the other kind",
-                                             "that was not given", "of an older epoch"};
-static const char *const s_data_words[] = {"next",        "beyond the window",
-                                           "seen before", "across what was seen",
-                                           "ahead",       "DETACHED",
-                                           "FINALIZED",   "faulty",
-                                           "VOID",        "cut off"};
-static const char *const s_ack_words[] = {"all",      "some",       "nothing new",
-                                          "too much", "the ending", "with too few bytes"};
-static const char *const s_want_words[] = {"what comes next", "some", "the most"};
-static const char *const s_cancel_words[] = {"the sender", "the anchor", "the sender, interrupted",
-                                             "a sender that never was"};
-
-static int print_values (const op_t *op, char *text, size_t size)
-{
-    const struct {
-        const char *word;
-        uint64_t value;
-    } values[] = {{"heartbeat", op->interval_ms}, {"grace", op->grace_ms},
-                  {"orphan", op->orphan_ms},      {"unattached", op->unattached_ms},
-                  {"senders", op->senders},       {"buffer", op->buffer_bytes}};
-    int used = 0;
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        if (values[i].value) {
-            used += snprintf (text + used, size - (size_t) used, " %s=%" PRIu64, values[i].word,
-                              values[i].value);
-        }
-    }
-    return used;
-}
-
-static void print_body (const op_t *op, char *text, size_t size)
-{
-    char values[200] = "";
-    switch (op->kind) {
-    case OP_HELLO:
-        snprintf (text, size, "HELLO %s, at the front of anchor %" PRIu64 " of client %d",
-                  s_hello_words[op->how], op->open_id, op->owner);
-        return;
-    case OP_GONE:
-        snprintf (text, size, "loses its connection");
-        return;
-    case OP_OPEN:
-        print_values (op, values, sizeof values);
-        snprintf (text, size, "OPEN %s%s%" PRIu64 " name %d token %" PRIu64 "%s%s",
-                  op->is_dedicated ? "dedicated " : "", op->is_exclusive ? "exclusive " : "",
-                  op->open_id, op->name, op->token, values,
-                  op->how == 0   ? ""
-                  : op->how == 1 ? ", orphan TTL 0"
-                                 : ", max_senders 0");
-        return;
-    case OP_ATTACH:
-        snprintf (text, size,
-                  "ATTACH session %" PRIu64 " to anchor %" PRIu64
-                  " of client %d %s (name %d), waits %" PRIu64 " ms, token %" PRIu64 "%s",
-                  op->session_id, op->open_id, op->owner, s_handle_words[op->how], op->name,
-                  op->wait_ms, op->token,
-                  op->count == 0   ? ""
-                  : op->count == 1 ? ", resume"
-                                   : ", resume of a cancelled stream");
-        return;
-    case OP_DATA:
-        snprintf (text, size, "DATA session %" PRIu64 ": %u %s%s", op->session_id, op->count,
-                  s_data_words[op->how], op->is_more ? ", and" : "");
-        return;
-    case OP_ACK:
-        snprintf (text, size, "ACK session %" PRIu64 " of client %d: %s (%u)%s", op->session_id,
-                  op->sender, s_ack_words[op->how], op->count, op->is_more ? ", and" : "");
-        return;
-    case OP_WANT:
-        snprintf (text, size, "WINDOW session %" PRIu64 " wants %s (%u)%s", op->session_id,
-                  s_want_words[op->how], op->count, op->is_more ? ", and" : "");
-        return;
-    case OP_DETACH:
-        snprintf (text, size, "DETACH session %" PRIu64 " of client %d, %u too high, %s",
-                  op->session_id, op->sender, op->count, s_handle_words[op->how]);
-        return;
-    case OP_CANCEL:
-        snprintf (text, size,
-                  "CANCEL %s: anchor %" PRIu64 " of client %d, session %" PRIu64
-                  " of client %d, reason %u",
-                  s_cancel_words[op->how], op->open_id, op->owner, op->session_id, op->sender,
-                  op->count);
-        return;
-    case OP_CANCEL_TOKEN:
-        snprintf (text, size, "CANCEL_TOKEN %" PRIu64 ", reason %u", op->token, op->count);
-        return;
-    case OP_RESERVE_TOKEN:
-        snprintf (text, size, "RESERVE_TOKEN");
-        return;
-    case OP_BOUND:
-        snprintf (text, size, "the shell %s the front of anchor %" PRIu64 " of client %d",
-                  op->how == 0 ? "has bound" : "cannot bind", op->open_id, op->owner);
-        return;
-    case OP_DRAIN:
-        snprintf (text, size, "the broker is to leave");
-        return;
-    case OP_RUBBISH:
-        snprintf (text, size, "rubbish (%u)", op->count);
-        return;
-    case OP_BYE:
-        snprintf (text, size, "BYE");
-        return;
-    case OP_PING:
-        snprintf (text, size, "PING");
-        return;
-    case OP_STALE:
-        snprintf (text, size, "PING on a connection of before");
-        return;
-    case OP_ADVANCE:
-        snprintf (text, size, "%" PRId64 " ms pass, beating %x", op->ms, op->beating);
-        return;
-    case OP_DEADLINE:
-        snprintf (text, size, "to %d ms of the next deadline, beating %x", (int) op->count - 2,
-                  op->beating);
-        return;
-    case OP_SLEEP:
-        snprintf (text, size, "the broker sleeps %" PRId64 " ms", op->ms);
-        return;
-    }
-}
-
-void op_print (const op_t *op, char *text, size_t size)
-{
-    char body[400] = "";
-    print_body (op, body, sizeof body);
-    if (op->kind >= OP_ADVANCE) {
-        snprintf (text, size, "%s", body);
-    } else {
-        snprintf (text, size, "+%" PRId64 " ms: client %d %s%s", op->ms, op->client, body,
-                  op->has_id || op->kind == OP_DATA || op->kind == OP_ACK || op->kind == OP_WANT
-                      ? ""
-                      : " (no id)");
-    }
 }

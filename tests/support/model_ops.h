@@ -31,7 +31,7 @@ typedef enum {
     OP_SLEEP
 } op_kind_t;
 
-typedef enum { HELLO_NEW, HELLO_AGAIN, HELLO_WRONG_PROTOCOL } hello_how_t;
+typedef enum { HELLO_NEW, HELLO_AGAIN, HELLO_WRONG_PROTOCOL, HELLO_OTHER_CLIENT } hello_how_t;
 
 typedef enum {
     HANDLE_RIGHT,
@@ -55,11 +55,27 @@ typedef enum {
     DATA_CUT /* the batch's last run does not fit */
 } data_how_t;
 
-typedef enum { WANT_NEXT, WANT_SOME, WANT_MOST } want_how_t;
+typedef enum {
+    WANT_NEXT, /* room for the next number */
+    WANT_SOME, /* `count` bytes */
+    WANT_MOST  /* as much as may be wanted */
+} want_how_t;
 
-typedef enum { ACK_ALL, ACK_SOME, ACK_SAME, ACK_BEYOND, ACK_ENDED, ACK_BACK } ack_how_t;
+typedef enum {
+    ACK_ALL,    /* what was forwarded */
+    ACK_SOME,   /* a part of it, by `count` */
+    ACK_SAME,   /* what was acknowledged before */
+    ACK_BEYOND, /* more than was forwarded */
+    ACK_ENDED,  /* with the flag, whether it has ended or not */
+    ACK_BACK    /* fewer bytes than before for no fewer numbers */
+} ack_how_t;
 
-typedef enum { CANCEL_SENDER, CANCEL_ANCHOR, CANCEL_INTERRUPTED, CANCEL_NO_SENDER } cancel_how_t;
+typedef enum {
+    CANCEL_SENDER,
+    CANCEL_ANCHOR,
+    CANCEL_INTERRUPTED, /* the sender, with this code */
+    CANCEL_NO_SENDER    /* one that the anchor never had */
+} cancel_how_t;
 
 /*  Which fields mean something depends on the kind.  */
 typedef struct {
@@ -87,12 +103,13 @@ typedef struct {
     hws_random_t random;
     hws_ms_t began_at;
     hws_ms_t mute_until[MODEL_CLIENTS]; /* clients that say nothing for a while */
-    op_t last;
+    op_t last;                          /* made */
 } op_maker_t;
 
 /*  Makes one that is likely to matter, for the broker as the model sees it.  */
 op_t op_make (op_maker_t *self, model_t *model, hws_ms_t now);
 
+/*  As one line of text.  */
 void op_print (const op_t *self, char *text, size_t size);
 
 #endif

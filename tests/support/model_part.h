@@ -14,6 +14,7 @@ __attribute__ ((format (printf, 4, 5))) void model_say_to (model_t *self, int cl
                                                            uint32_t connection, const char *format,
                                                            ...);
 
+/*  An answer under the request's verb. Without an id, refusals are an ERROR and Ok is not said.  */
 void model_refuse (model_t *self, int client, const char *verb, uint64_t id, const char *code);
 void model_ok (model_t *self, int client, const char *verb, uint64_t id);
 
@@ -22,9 +23,15 @@ void model_leave (model_t *self, int client);
 
 /*  ---- Anchors ---- */
 
+/*  Null: there is none, or the name is empty.  */
 model_anchor_t *model_anchor_named (model_t *self, const char *name);
+
+/*  What is asked, or what is usual.  */
 uint64_t model_value_or (hws_optional_t asked, uint64_t otherwise);
+/*  The largest record.  */
 uint64_t model_record_bytes (const model_t *self, const model_anchor_t *anchor);
+
+/*  Its receiver is away from now on.  */
 void model_anchor_leave (model_t *self, model_anchor_t *anchor);
 
 /*  The receiver, or nobody, reads on: everything ends, and the anchor is gone.  */
@@ -50,6 +57,9 @@ void model_serve (model_t *self, const model_anchor_t *anchor);
 
 void model_remember (model_t *self, model_tombstone_t tombstone);
 
+/*  What is to be remembered of the seat.  */
+model_tombstone_t model_tombstone_for (const model_seat_t *seat);
+
 /*  Of a client's stream or anchor, of a sender's id; or null.  */
 const model_tombstone_t *model_tombstone (const model_t *self, bool is_anchor, int client,
                                           uint64_t number);
@@ -59,12 +69,17 @@ bool model_anchor_has_ended (const model_t *self, uint32_t count);
 
 /*  ---- Attaches that wait ---- */
 
+/*  The anchor came, went or has room: those that ask for it try again, in order.  */
 void model_retry (model_t *self, uint32_t count, const char *name);
+
+/*  The time of the one at this place is over.  */
 void model_wait_over (model_t *self, size_t place);
 
 /*  Its token was cancelled; the front that it waits for cannot be bound.  */
 void model_wait_cancel (model_t *self, const model_waiting_t *waiting);
 void model_wait_fail (model_t *self, uint32_t count, const char *name);
+
+/*  Whether an ATTACH of this stream waits.  */
 bool model_is_waiting (const model_t *self, int client, uint64_t session_id);
 
 /*  ---- Tokens ---- */
@@ -87,22 +102,40 @@ bool model_front_seats (const model_t *self, const model_anchor_t *anchor, int c
 /*  Tells it where to go and returns null; or the word of a refusal, "would_block" when it
  *  has to wait until the front is bound.  */
 const char *model_front_direct (model_t *self, model_anchor_t *anchor, int client, uint64_t id);
+/*  Nobody is sent there any more.  */
 void model_front_end (model_t *self, model_anchor_t *anchor);
 
 /*  ---- Seats ---- */
 
 model_seat_t *model_seat_of_sender (model_t *self, uint32_t anchor, uint64_t sender_id);
+
+/*  How many the anchor has, with or without those that have ended.  */
 size_t model_seats_of (const model_t *self, uint32_t anchor, bool only_live);
+
+/*  The part of the anchor's budget that one takes, and all of them.  */
 uint64_t model_reserved (const model_seat_t *seat);
 uint64_t model_reserved_of (const model_t *self, uint32_t anchor);
-void model_announce (model_t *self, const model_seat_t *seat);
+
+/*  The window of the next sender by the anchor's budget; 0: no room.  */
+uint64_t model_next_window (const model_t *self, const model_anchor_t *anchor);
+
+/*  Moves the limits on to the window beyond what is acknowledged.  */
 void model_extend (const model_t *self, model_seat_t *seat);
-void model_rewind (model_t *self, model_seat_t *seat);
+
+/*  Tells the receiver of it; the same, and what it has missed; makes the sender begin again
+ *  at the next number.  */
+void model_announce (model_t *self, const model_seat_t *seat);
 void model_replay (model_t *self, model_seat_t *seat);
+void model_rewind (model_t *self, model_seat_t *seat);
+
+/*  The broker ends it, if nobody has, or in place of the sender's own ending.  */
 void model_end (model_t *self, model_seat_t *seat, uint8_t type, hws_cause_t cause,
                 const char *reason, bool is_override);
+
+/*  Takes it out, without a word.  */
 void model_seat_remove (model_t *self, model_seat_t *seat);
-void model_remember_seat (model_t *self, const model_seat_t *seat);
+
+/*  When its client is judged, and that.  */
 hws_ms_t model_seat_due (const model_t *self, const model_seat_t *seat);
 void model_seat_expire (model_t *self, model_seat_t *seat);
 

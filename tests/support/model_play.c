@@ -128,6 +128,14 @@ static void play_hello (play_t *self, const op_t *op)
     if (op->how == HELLO_WRONG_PROTOCOL) {
         message.as.hello.protocol = 2;
     }
+    if (op->how == HELLO_OTHER_CLIENT &&
+        model_hears (model, op->client, self->connections[op->client])) {
+        message.as.hello.client_id.bytes[3] = 0xff;
+        model_turn (model, self->world.now);
+        model_fault (model, op->client);
+        send_control (self, op->client, &message);
+        return;
+    }
     if (op->how == HELLO_NEW || self->connections[op->client] == 0) {
         const model_anchor_t *const anchor = model_anchor_of (model, op->owner, op->open_id);
         const bool is_bound = anchor && anchor->front_state == MODEL_BOUND;
@@ -359,12 +367,10 @@ static void pass (play_t *self, hws_ms_t until, unsigned beating)
     model_world_t *const world = &self->world;
     hws_ms_t beat_at = world->now + BEAT_MS;
     while (!world->has_failed && world->now < until) {
-        hws_ms_t next = hws_time_min (model_wake_at (&world->model), until);
+        hws_ms_t next = hws_time_min (model_world_wake_at (world), until);
         next = beating ? hws_time_min (next, beat_at) : next;
         world->now = next > world->now ? next : world->now;
-        if (model_wake_at (&world->model) <= world->now) {
-            model_world_settle (world);
-        }
+        model_world_settle (world);
         if (world->now < beat_at) {
             continue;
         }
@@ -400,6 +406,44 @@ static void play_time (play_t *self, const op_t *op)
 
 /*  ---- One operation ---- */
 
+/*  What is one control message.  */
+static void play_control (play_t *self, const op_t *op)
+{
+    switch ((int) op->kind) {
+    case OP_HELLO:
+        play_hello (self, op);
+        return;
+    case OP_OPEN:
+        play_open (self, op);
+        return;
+    case OP_ATTACH:
+        play_attach (self, op);
+        return;
+    case OP_DETACH:
+        play_detach (self, op);
+        return;
+    case OP_CANCEL:
+        play_cancel (self, op);
+        return;
+    case OP_CANCEL_TOKEN:
+    case OP_RESERVE_TOKEN:
+        play_token (self, op);
+        return;
+    case OP_BYE:
+        play_bye (self, op);
+        return;
+    case OP_RUBBISH:
+        play_rubbish (self, op);
+        return;
+    case OP_STALE:
+        play_stale (self, op);
+        return;
+    default:
+        say_ping (self, op->client);
+        return;
+    }
+}
+
 bool play (play_t *self, const op_t *op, const op_t *next)
 {
     model_world_t *const world = &self->world;
@@ -409,28 +453,14 @@ bool play (play_t *self, const op_t *op, const op_t *next)
             return false;
         }
     }
-    switch (op->kind) {
-    case OP_HELLO:
-        play_hello (self, op);
+    switch ((int) op->kind) {
+    case OP_DATA:
+    case OP_ACK:
+    case OP_WANT:
+        play_in_batch (self, op, next);
         break;
     case OP_GONE:
         play_gone (self, op);
-        break;
-    case OP_OPEN:
-        play_open (self, op);
-        break;
-    case OP_ATTACH:
-        play_attach (self, op);
-        break;
-    case OP_DETACH:
-        play_detach (self, op);
-        break;
-    case OP_CANCEL:
-        play_cancel (self, op);
-        break;
-    case OP_CANCEL_TOKEN:
-    case OP_RESERVE_TOKEN:
-        play_token (self, op);
         break;
     case OP_BOUND:
         play_bound (self, op);
@@ -438,27 +468,13 @@ bool play (play_t *self, const op_t *op, const op_t *next)
     case OP_DRAIN:
         play_drain (self);
         break;
-    case OP_RUBBISH:
-        play_rubbish (self, op);
-        break;
-    case OP_BYE:
-        play_bye (self, op);
-        break;
-    case OP_PING:
-        say_ping (self, op->client);
-        break;
-    case OP_STALE:
-        play_stale (self, op);
-        break;
-    case OP_DATA:
-    case OP_ACK:
-    case OP_WANT:
-        play_in_batch (self, op, next);
-        break;
     case OP_ADVANCE:
     case OP_DEADLINE:
     case OP_SLEEP:
         play_time (self, op);
+        break;
+    default:
+        play_control (self, op);
         break;
     }
     learn (self);

@@ -18,6 +18,7 @@ typedef struct {
     uint64_t routing_id;
 } known_stream_t;
 
+/*  An anchor that there was.  */
 typedef struct {
     int owner;
     uint64_t open_id;
@@ -27,23 +28,24 @@ typedef struct {
 typedef struct {
     model_world_t world;
     uint32_t connections[MODEL_CLIENTS]; /* the present one of each; 0: none yet */
-    uint32_t connection_count;
-    uint64_t ids[MODEL_CLIENTS];        /* of requests */
-    known_stream_t streams[PLAY_KNOWN]; /* the latest, round and round */
-    size_t stream_count;
-    uint64_t last_routing_id;
-    known_anchor_t anchors[PLAY_KNOWN];
-    size_t anchor_count;
-    uint32_t last_anchor;
+    uint32_t connection_count;           /* of all, ever */
+    uint64_t ids[MODEL_CLIENTS];         /* of the latest request of each */
+    known_stream_t streams[PLAY_KNOWN];  /* the latest, round and round */
+    size_t stream_count;                 /* ever */
+    uint64_t last_routing_id;            /* of them */
+    known_anchor_t anchors[PLAY_KNOWN];  /* the latest, round and round */
+    size_t anchor_count;                 /* ever */
+    uint32_t last_anchor;                /* the count of the latest */
 
     uint8_t batch[PLAY_BATCH]; /* that is being written */
-    size_t batch_size;
-    uint16_t batch_count;
-    bool is_cut;    /* its last item does not fit */
-    bool is_faulty; /* one of its items cannot be true */
-    bool is_used;   /* the broker makes something of it */
+    size_t batch_size;         /* 0: none is */
+    uint16_t batch_count;      /* items in it */
+    bool is_cut;               /* its last item does not fit */
+    bool is_faulty;            /* one of its items cannot be true */
+    bool is_used;              /* the broker makes something of it */
 } play_t;
 
+/*  A broker that has just started.  */
 void play_begin (play_t *self);
 void play_end (play_t *self);
 

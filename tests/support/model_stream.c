@@ -99,7 +99,7 @@ void model_rewind (model_t *self, model_seat_t *seat)
     seat->is_granted = seat->is_rewound = true;
 }
 
-void model_remember_seat (model_t *self, const model_seat_t *seat)
+model_tombstone_t model_tombstone_for (const model_seat_t *seat)
 {
     model_tombstone_t it = {.client = seat->client,
                             .number = seat->session_id,
@@ -110,7 +110,7 @@ void model_remember_seat (model_t *self, const model_seat_t *seat)
                             .ending = seat->ending,
                             .cause = seat->cause};
     memcpy (it.reason, seat->reason, sizeof it.reason);
-    model_remember (self, it);
+    return it;
 }
 
 void model_seat_remove (model_t *self, model_seat_t *seat)
@@ -127,7 +127,7 @@ static void seat_gone (model_t *self, model_seat_t *seat)
     if (seat->own_ending == HWS_RUN_FINALIZED && seat->ending != HWS_RUN_FINALIZED) {
         model_anchor_reopen (model_anchor (self, anchor));
     }
-    model_remember_seat (self, seat);
+    model_remember (self, model_tombstone_for (seat));
     model_seat_remove (self, seat);
     model_anchor_left (self, anchor);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#define TURNS_MAX     100   /* at one point in time */
 #define EXPLAIN_STEPS 20000 /* orders of what is due in one turn that are tried */
 
 /*  Small limits, so that all of them are reached. The parity of the times is such that a
@@ -445,9 +446,18 @@ void model_world_turn (model_world_t *self)
     check_wake (self);
 }
 
+hws_ms_t model_world_wake_at (const model_world_t *self)
+{
+    return hws_time_min (model_wake_at (&self->model), hws_engine_wake_at (self->engine));
+}
+
 void model_world_settle (model_world_t *self)
 {
-    while (!self->has_failed && model_wake_at (&self->model) <= self->now) {
+    for (int turns = 0; !self->has_failed && model_world_wake_at (self) <= self->now; turns++) {
         model_world_turn (self);
+        if (!self->has_failed && turns > TURNS_MAX) {
+            report (self, "  the engine wakes again and again\n");
+            report_all (self);
+        }
     }
 }

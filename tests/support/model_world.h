@@ -48,6 +48,10 @@ void model_world_bound (model_world_t *self, uint32_t front, bool is_bound);
 /*  A turn in which nothing came, now.  */
 void model_world_turn (model_world_t *self);
 
+/*  When the engine wants a turn, or the model. One that is too early is a turn in which the
+ *  model says nothing.  */
+hws_ms_t model_world_wake_at (const model_world_t *self);
+
 /*  Turns until nothing is due any more.  */
 void model_world_settle (model_world_t *self);
 
