@@ -124,8 +124,8 @@ void hws_peer_lose (hws_engine_t *engine, hws_peer_t *self)
     if (self->state == HWS_PEER_AWAY) {
         return;
     }
+    self->state = HWS_PEER_AWAY; /* deadlines are armed by it */
     leave_all (engine, self);
-    self->state = HWS_PEER_AWAY;
     hws_engine_log (engine, HWS_LOG_DEBUG, "event=away address=%s senders=%zu anchors=%zu",
                     self->network_address, self->seats.count, self->anchors.count);
     arm (engine, self);

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { STEPS = 1200000, RUN_STEPS = 2000, SHRINK_RUNS = 4000 };
+enum { STEPS = 1200000, RUN_STEPS = 2000, SHRINK_TRIES = 10000 };
 
 static op_t s_ops[RUN_STEPS];
 static play_t s_play;
@@ -88,27 +88,56 @@ static bool fails (const op_t *ops, size_t count, size_t *at)
 
 /*  ---- The shortest trace ---- */
 
+/*  Copies a trace without a piece of it; with `keeps_time` the time that it took passes all
+ *  the same. Returns how long it is.  */
+static size_t leave_out (const op_t *ops, size_t count, size_t from, size_t piece, bool keeps_time,
+                         op_t *fewer)
+{
+    op_t pause = {.kind = OP_ADVANCE};
+    for (size_t i = from; i < from + piece; i++) {
+        pause.ms += ops[i].kind <= OP_ADVANCE ? ops[i].ms : 0;
+    }
+    memcpy (fewer, ops, from * sizeof *ops);
+    size_t used = from;
+    if (keeps_time) {
+        fewer[used++] = pause;
+    }
+    memcpy (fewer + used, ops + from + piece, (count - from - piece) * sizeof *ops);
+    return used + count - from - piece;
+}
+
+/*  Tries to do without a piece. Returns how long the trace is then; 0 if it is needed.  */
+static size_t try_without (op_t *ops, size_t count, size_t from, size_t piece)
+{
+    static op_t fewer[RUN_STEPS];
+    const bool is_pause = piece == 1 && ops[from].kind == OP_ADVANCE;
+    for (int keeps_time = 0; keeps_time < (is_pause ? 1 : 2); keeps_time++) {
+        const size_t left = leave_out (ops, count, from, piece, keeps_time, fewer);
+        size_t at = 0;
+        if (fails (fewer, left, &at)) {
+            memcpy (ops, fewer, (at + 1) * sizeof *ops);
+            return at + 1;
+        }
+    }
+    return 0;
+}
+
 /*  Leaves out what is not needed for the failure, in ever smaller pieces; returns how many
  *  operations are left.  */
 static size_t shrink (op_t *ops, size_t count)
 {
-    static op_t fewer[RUN_STEPS];
-    size_t runs = 0;
+    size_t tries = 0;
     for (size_t piece = count / 2; piece > 0; piece /= 2) {
         bool is_shorter = true;
-        while (is_shorter && runs < SHRINK_RUNS) {
+        while (is_shorter && tries < SHRINK_TRIES) {
             is_shorter = false;
-            for (size_t from = 0; from + piece <= count && runs < SHRINK_RUNS; runs++) {
-                memcpy (fewer, ops, from * sizeof *ops);
-                memcpy (fewer + from, ops + from + piece, (count - from - piece) * sizeof *ops);
-                size_t at = 0;
-                if (fails (fewer, count - piece, &at)) {
-                    count = at + 1;
-                    memcpy (ops, fewer, count * sizeof *ops);
+            for (size_t from = 0; from + piece <= count && tries < SHRINK_TRIES; tries++) {
+                const size_t left = try_without (ops, count, from, piece);
+                if (left > 0) {
+                    count = left;
                     is_shorter = true;
-                } else {
-                    from += piece;
                 }
+                from += left > 0 && piece > 1 ? 0 : piece;
             }
         }
     }

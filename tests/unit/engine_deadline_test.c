@@ -58,6 +58,27 @@ static void client_that_is_back_is_judged_by_its_silence_also_for_an_ending (voi
     expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "transport");
 }
 
+static void client_without_a_connection_is_judged_by_the_grace_also_for_an_ending (void **state)
+{
+    (void) state;
+    const hws_open_t hasty = {.heartbeat_interval_ms = {HWS_VALUE, 200},
+                              .reconnect_grace_ms = {HWS_VALUE, 0}};
+    s_receiver->is_beating = true;
+    world_oversleep (&s_world, 100 * INTERVAL); /* what was heard is half an interval ahead */
+    const hws_handle_t handle = anchor_open (s_receiver, 2, "", &hasty);
+    stream_t stream = stream_attach (s_sender, 2, handle);
+    stream_end (&stream);
+    anchor_open (s_receiver, 2, "", NULL);
+    client_disconnect (s_sender);
+    client_forget (s_receiver);
+
+    world_advance (&s_world, 4 * 200 - 1);
+    client_expect_silence (s_receiver);
+    world_advance (&s_world, 1);
+
+    expect_ending (s_receiver, stream.routing, HWS_RUN_DROPPED, "transport");
+}
+
 static void what_was_heard_before_a_late_turn_still_counts (void **state)
 {
     (void) state;
@@ -110,6 +131,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         ATTACHED (rewind_that_an_away_sender_missed_is_not_said_after_its_attach),
         ATTACHED (client_that_is_back_is_judged_by_its_silence_also_for_an_ending),
+        ATTACHED (client_without_a_connection_is_judged_by_the_grace_also_for_an_ending),
         ATTACHED (what_was_heard_before_a_late_turn_still_counts),
         ATTACHED (tombstone_of_after_a_late_turn_is_forgotten_in_its_time),
     };
