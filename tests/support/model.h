@@ -18,7 +18,7 @@
 
 enum {
     MODEL_CLIENTS = 6,
-    MODEL_SHELL = MODEL_CLIENTS, /* hears of fronts, as if it were one */
+    MODEL_SHELL = MODEL_CLIENTS, /* as if it were one: hears of fronts, and what has no order */
     MODEL_FRONT = 100000,        /* a connection's number: its front times this, and a count */
     MODEL_ANCHORS = 8,           /* that there are at one time, as all up to MODEL_CANCELS */
     MODEL_SEATS = 64,

@@ -150,9 +150,9 @@ static void hear_word (model_world_t *self, int client, uint32_t connection,
     const hws_anchor_closed_t *const closed = &message->as.anchor_closed;
     switch ((int) message->verb) {
     case HWS_VERB_STREAM_CANCEL:
-        if (*cancel->ending == '\0') {
-            heard (self, client, connection, "STREAM_CANCEL session=%" PRIu64 " %s",
-                   cancel->session_id, cancel->code);
+        if (*cancel->ending == '\0') { /* of no stream: before the runs beside it, or behind */
+            heard (self, MODEL_SHELL, connection, "client %d: STREAM_CANCEL session=%" PRIu64 " %s",
+                   client, cancel->session_id, cancel->code);
             return;
         }
         heard (self, client, connection,

@@ -243,8 +243,10 @@ static void say_unknown (model_t *self, int number, uint64_t session_id)
         return;
     }
     client->unknown_at = self->now;
-    if (!model_is_waiting (self, number, session_id)) {
-        model_say (self, number, "STREAM_CANCEL session=%" PRIu64 " unknown_stream", session_id);
+    if (!model_is_waiting (self, number, session_id) && !client->is_away) {
+        model_say_to (self, MODEL_SHELL, client->connection,
+                      "client %d: STREAM_CANCEL session=%" PRIu64 " unknown_stream", number,
+                      session_id);
     }
 }
 
