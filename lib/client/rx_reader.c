@@ -195,8 +195,8 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
         return true;
     }
     if (hws_run_is_ending (entry->type)) {
-        if (stream->is_ending_shown) {
-            return false;
+        if (stream->is_ending_shown || (!entry->is_broker_made && stream->rx->is_over)) {
+            return false; /* another came, or comes, in its place */
         }
         show_ending (self, entry, event);
         return true;

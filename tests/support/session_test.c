@@ -36,6 +36,7 @@ static void see (receiver_t *self, const hws_event_t *event)
     } else {
         self->endings++;
         self->has_ended[event->sender_id] = true;
+        self->clean += event->kind == HWS_EVENT_DETACHED || event->kind == HWS_EVENT_FINALIZED;
         self->last_ending = event->kind;
         snprintf (self->last_cause, sizeof self->last_cause, "%s",
                   event->cause ? event->cause : "");

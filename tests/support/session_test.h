@@ -28,6 +28,7 @@ typedef struct {
     uint64_t records, bytes, attached, endings, errors, closed;
     uint64_t next[32];            /* by sender id: the count that its next record has to hold */
     bool has_ended[32];           /* by sender id */
+    uint64_t clean;               /* endings that senders made themselves */
     hws_event_kind_t last_ending; /* and its cause */
     char last_cause[32];
     char last_reason[64];

@@ -154,6 +154,38 @@ static void cancel_of_its_own_leaves_a_clean_ending (void **state)
     finish (&receiver, senders);
 }
 
+/*  The receiver has the clean ending and does not read on, and its connection is away until
+ *  the broker gives it up.  */
+static void abandoned_replaces_a_clean_ending_that_was_not_read (void **state)
+{
+    (void) state;
+    for (int is_fetched = 0; is_fetched < 2; is_fetched++) {
+        receiver_t receiver;
+        hws_session_sender_t senders[2];
+        detach_unread (&receiver, senders);
+        if (is_fetched) {
+            assert_true (read_event (&receiver)); /* and all that is queued is in its hands */
+        }
+
+        s_network.clients[RECEIVER].is_refused = true;
+        network_cut (&s_network, RECEIVER);
+        pass (&receiver, 40000);
+        s_network.clients[RECEIVER].is_refused = false;
+        pass (&receiver, 6000);
+        receiver.is_paused = false;
+        read_all (&receiver);
+
+        assert_int_equal (receiver.records, 1);
+        assert_int_equal (receiver.endings, 2);
+        assert_int_equal (receiver.clean, 0);
+        assert_int_equal (receiver.last_ending, HWS_EVENT_CANCELLED);
+        assert_string_equal (receiver.closed_cause, "abandoned");
+        expect_cancelled (&senders[FIRST], "abandoned");
+        expect_cancelled (&senders[SECOND], "abandoned");
+        finish (&receiver, senders);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +194,7 @@ int main (void)
         TEST (cancel_of_another_leaves_a_clean_ending),
         TEST (cancel_of_a_sender_replaces_its_clean_ending),
         TEST (cancel_of_its_own_leaves_a_clean_ending),
+        TEST (abandoned_replaces_a_clean_ending_that_was_not_read),
     };
     return cmocka_run_group_tests_name ("session_endings", tests, NULL, NULL);
 }
