@@ -58,6 +58,7 @@ SOAK_SOURCES    := $(wildcard tests/soak/*.c)
 FUZZ_SOURCES    := $(wildcard tests/fuzz/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 BENCH_SOURCES   := $(wildcard bench/*.c)
+BENCH_PARTS     := bench/record.c bench/statistics.c
 PURE_SOURCES    := $(filter-out %_io.c,$(LIB_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES))
 C_FILES          = $(shell git ls-files '*.c' '*.h')
 
@@ -111,7 +112,7 @@ $(PROGRAMS):
 
 # Everything of ours that a test may use beside the library; as an archive, so that each
 # test links only what it needs.
-$(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES))
+$(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_SOURCES) $(BENCH_PARTS))
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
@@ -165,6 +166,7 @@ soak: deps-dev
 # A peer whose library is not here is left out (bench/peer_*.c), until bench-deps.
 $(BENCH): $(call objects,$(BENCH_SOURCES)) $(BUILD)/libhawser.a
 	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) \
+	    -Wl,--wrap=hws_dealer_send,--wrap=hws_dealer_recv \
 	    $(shell for name in libmosquitto hiredis; do pkg-config --silence-errors --libs $$name; done)
 bench: deps
 	@$(MAKE) --no-print-directory build $(BENCH)

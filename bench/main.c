@@ -19,8 +19,21 @@ static const peer_t *const s_peers[] = {
 };
 
 static const workload_t *const s_workloads[] = {
-    &workload_w1,     &workload_w2,      &workload_w3,
-    &workload_fan_in, &workload_latency, &workload_latency_load,
+    &workload_w1,
+    &workload_w2,
+    &workload_w3,
+    &workload_fan_in,
+    &workload_latency,
+    &workload_latency_load,
+    &workload_decode,
+    &workload_stalled,
+    &workload_seats_1,
+    &workload_seats_100,
+    &workload_seats_10000,
+    &workload_anchors_1,
+    &workload_anchors_100,
+    &workload_anchors_10000,
+    &workload_connections_500,
 };
 
 #define COUNT(array) (sizeof (array) / sizeof *(array))
@@ -63,29 +76,26 @@ static bool is_listed (const char *list, const char *name)
     return false;
 }
 
-/*  Whether everything listed exists.  */
-static bool is_peer_list (const char *list)
+static size_t count_items (const char *list)
 {
-    size_t known = 0, listed = *list ? 1 : 0;
+    size_t count = *list ? 1 : 0;
     for (const char *comma = strchr (list, ','); comma; comma = strchr (comma + 1, ',')) {
-        listed++;
+        count++;
     }
-    for (size_t i = 0; i < COUNT (s_peers); i++) {
-        known += is_listed (list, s_peers[i]->name);
-    }
-    return known == listed;
+    return count;
 }
 
-static bool is_workload_list (const char *list)
+/*  Whether everything listed exists.  */
+static bool are_known (const options_t *self)
 {
-    size_t known = 0, listed = *list ? 1 : 0;
-    for (const char *comma = strchr (list, ','); comma; comma = strchr (comma + 1, ',')) {
-        listed++;
-    }
+    size_t workloads = 0, peers = 0;
     for (size_t i = 0; i < COUNT (s_workloads); i++) {
-        known += is_listed (list, s_workloads[i]->name);
+        workloads += is_listed (self->workloads, s_workloads[i]->name);
     }
-    return known == listed;
+    for (size_t i = 0; i < COUNT (s_peers); i++) {
+        peers += is_listed (self->peers, s_peers[i]->name);
+    }
+    return workloads == count_items (self->workloads) && peers == count_items (self->peers);
 }
 
 /*  Returns 0, or -1 for a wrong one.  */
@@ -128,8 +138,7 @@ static int parse (options_t *self, int argc, char **argv)
         }
     }
     return optind == argc && self->rounds >= 1 && self->rounds <= ROUNDS_MAX &&
-                   self->bench.seconds > 0 && self->bench.seconds <= 3600 &&
-                   is_peer_list (self->peers) && is_workload_list (self->workloads)
+                   self->bench.seconds > 0 && self->bench.seconds <= 3600 && are_known (self)
                ? 0
                : -1;
 }

@@ -55,9 +55,14 @@ typedef struct {
 
     /* The next record, valid until the next call. Returns a received_t or -1. */
     int (*receive) (void *receiver, const void **data, size_t *size);
+
+    /* Messages with records that this process has written or read. Null: one for each record,
+       or nobody knows. */
+    uint64_t (*messages) (void);
 } peer_t;
 
 extern const peer_t peer_hawser;
+extern const peer_t peer_hawser_wide; /* the same, named so too, with room for ten thousands */
 extern const peer_t peer_push_pull;
 extern const peer_t peer_router;
 extern const peer_t peer_router_low;

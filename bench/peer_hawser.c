@@ -1,12 +1,14 @@
 /*  Hawser as a program uses it: hawser.h, and a real hawser-broker with its defaults. A
  *  channel is an anchor, a stream a sender with its own window and ending.
  */
+#include "bench/hawser_messages.h"
 #include "bench/peer.h"
 
 #include "hawser.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 30000
@@ -17,11 +19,24 @@ typedef struct {
     unsigned count;
 } sender_t;
 
+/*  What a broker of ten thousands of anchors has to be told.  */
+static const char s_wide[] = "{\"limits\": {\"anchors\": 16384, \"anchors_per_peer\": 8192}}\n";
+
 static int serve (const place_t *place)
 {
-    char program[4096];
+    char program[4096], config[32];
     snprintf (program, sizeof program, "%s/hawser-broker", place->programs);
-    execl (program, program, "--listen", peer_endpoint (place->ports[0]), (char *) NULL);
+    const char *const endpoint = peer_endpoint (place->ports[0]);
+    if (place->variant == 0) {
+        execl (program, program, "--listen", endpoint, (char *) NULL);
+        return peer_fail ("cannot execute %s", program);
+    }
+    const int file = memfd_create ("hawser-broker.json", 0);
+    if (file < 0 || write (file, s_wide, sizeof s_wide - 1) < 0) {
+        return peer_fail ("cannot write a configuration");
+    }
+    snprintf (config, sizeof config, "/proc/self/fd/%d", file);
+    execl (program, program, "--listen", endpoint, "-c", config, (char *) NULL);
     return peer_fail ("cannot execute %s", program);
 }
 
@@ -136,4 +151,17 @@ const peer_t peer_hawser = {
     .settle = settle,
     .open_receiver = open_receiver,
     .receive = receive,
+    .messages = hawser_messages,
+};
+
+const peer_t peer_hawser_wide = {
+    .name = "hawser",
+    .variant = 1,
+    .serve = serve,
+    .open_sender = open_sender,
+    .send = send_record,
+    .settle = settle,
+    .open_receiver = open_receiver,
+    .receive = receive,
+    .messages = hawser_messages,
 };

@@ -101,7 +101,11 @@ static void print_row (FILE *stream, const workload_t *workload, const result_t 
         fprintf (stream, " %9s %7s", "-", "-");
     }
     for (size_t i = 0; i < EXTRAS_MAX && workload->extras[i].key; i++) {
-        fprintf (stream, " %9.1f", sample->extras[i]);
+        if (sample->extras[i] > 0) {
+            fprintf (stream, " %9.1f", sample->extras[i]);
+        } else {
+            fprintf (stream, " %9s", "-");
+        }
     }
     if (sample->wrong > 0) {
         fprintf (stream, "  WRONG: %llu twice, out of order or damaged",
@@ -139,7 +143,11 @@ static void write_result (FILE *file, const workload_t *workload, const result_t
         fputs (", \"broker_cpu_us_per_record\": null, \"broker_rss_bytes\": null", file);
     }
     for (size_t i = 0; i < EXTRAS_MAX && workload->extras[i].key; i++) {
-        fprintf (file, ", \"%s\": %.2f", workload->extras[i].key, sample->extras[i]);
+        if (sample->extras[i] > 0) {
+            fprintf (file, ", \"%s\": %.2f", workload->extras[i].key, sample->extras[i]);
+        } else {
+            fprintf (file, ", \"%s\": null", workload->extras[i].key);
+        }
     }
     fputc ('}', file);
 }

@@ -11,6 +11,7 @@
 enum { PROCESSES_MAX = 8 };
 
 #define PATIENCE_MS  60000  /* for any one step of a run */
+#define STALLED_MS   5000   /* for the last one, beside a stalled receiver */
 #define LOST_TICKS   20     /* nothing came for so many, and everything was sent: it is lost */
 #define PACE_NS      250000 /* senders with a rate sleep at least so long */
 #define WARM_UP_PART 0.5    /* of the window, at most WARM_UP_MAX seconds */
@@ -21,7 +22,8 @@ enum { PROCESSES_MAX = 8 };
 typedef struct {
     _Alignas (64) _Atomic bool is_ready;
     _Atomic bool is_done;              /* sent, settled */
-    uint64_t sent[PLACE_CHANNELS_MAX]; /* records, by channel; set before is_done */
+    uint64_t sent[PLACE_CHANNELS_MAX]; /* records, by channel; set before is_done, as the next */
+    uint64_t messages;
 } sender_side_t;
 
 typedef struct {
@@ -29,7 +31,9 @@ typedef struct {
     _Atomic bool is_done;     /* has all there is */
     _Atomic uint64_t records; /* arrived in order and whole */
     _Atomic uint64_t wrong;
+    uint64_t messages; /* set before is_done */
     histogram_t times_ns;
+    histogram_t firsts_ns;
 } receiver_side_t;
 
 typedef struct {
@@ -157,6 +161,7 @@ static int be_sender (void *arg)
     if (rc < 0 || (peer->settle && peer->settle (self->sender) < 0)) {
         return -1;
     }
+    self->side->messages = peer->messages ? peer->messages () : 0;
     set (&self->side->is_done);
     stay ();
 }
@@ -176,8 +181,9 @@ static void take (const part_t *part, receiver_side_t *side, uint64_t *next, con
     next[head.stream] = head.seq + 1;
     const uint64_t records = atomic_load_explicit (&side->records, memory_order_relaxed) + 1;
     atomic_store_explicit (&side->records, records, memory_order_relaxed);
-    if (plan->is_timed && is_set (&part->board->is_measuring)) {
-        histogram_add (&side->times_ns, (uint64_t) (clock_ns () - head.sent_at));
+    if (plan->is_timed && (head.seq == 0 || is_set (&part->board->is_measuring))) {
+        histogram_add (head.seq == 0 ? &side->firsts_ns : &side->times_ns,
+                       (uint64_t) (clock_ns () - head.sent_at));
     }
 }
 
@@ -229,6 +235,7 @@ static int be_receiver (void *arg)
         }
         idle = is_over && rc == RECEIVED_NOTHING ? idle + 1 : 0;
     }
+    side->messages = part->peer->messages ? part->peer->messages () : 0;
     set (&side->is_done);
     stay ();
 }
@@ -312,7 +319,8 @@ static double measure (run_t *self)
     return rate;
 }
 
-/*  Waits until all has arrived that will.  */
+/*  Waits until all has arrived that will. Who stands still beside a stalled receiver may do so
+ *  for ever, which is a result: then nothing is counted as lost.  */
 static int await_rest (run_t *self, outcome_t *outcome)
 {
     for (unsigned i = self->plan->has_stalled ? 1 : 0; i < self->plan->receivers; i++) {
@@ -320,6 +328,9 @@ static int await_rest (run_t *self, outcome_t *outcome)
         uint64_t sent = 0;
         for (int ms = 0; !is_set (&side->is_done) || !are_done (self->board, self->plan, i, &sent);
              ms++) {
+            if (self->plan->has_stalled && ms > STALLED_MS) {
+                return 0;
+            }
             if (crew_has_failed (&self->crew) || ms > PATIENCE_MS) {
                 return -1;
             }
@@ -327,7 +338,16 @@ static int await_rest (run_t *self, outcome_t *outcome)
         }
         outcome->lost += sent - side->records;
         outcome->wrong += side->wrong;
+        outcome->received += side->records;
+        outcome->messages_received += side->messages;
         histogram_merge (&outcome->times_ns, &side->times_ns);
+        histogram_merge (&outcome->firsts_ns, &side->firsts_ns);
+    }
+    for (unsigned i = 0; i < self->plan->processes; i++) {
+        outcome->messages_sent += self->board->senders[i].messages;
+        for (unsigned channel = 0; channel < self->plan->receivers; channel++) {
+            outcome->sent += self->board->senders[i].sent[channel];
+        }
     }
     return 0;
 }

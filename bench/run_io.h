@@ -39,13 +39,16 @@ typedef struct {
 } plan_t;
 
 typedef struct {
-    double rate;          /* records a second */
-    uint64_t lost;        /* records that were sent and did not arrive, or not whole */
-    uint64_t wrong;       /* records that arrived twice, out of order or damaged */
-    bool has_server;      /* else the next three are 0 */
-    double cpu_us;        /* of the server, per record */
-    uint64_t peak_bytes;  /* the server's memory */
-    histogram_t times_ns; /* of a timed run, from before the send to behind the receive */
+    double rate;                  /* records a second */
+    uint64_t lost;                /* records that were sent and did not arrive, or not whole */
+    uint64_t wrong;               /* records that arrived twice, out of order or damaged */
+    bool has_server;              /* else the next three are 0 */
+    double cpu_us;                /* of the server, per record */
+    uint64_t peak_bytes;          /* the server's memory */
+    uint64_t sent, messages_sent; /* records of the whole run; 0 messages: nobody knows */
+    uint64_t received, messages_received;
+    histogram_t times_ns;  /* of a timed run, from before the send to behind the receive */
+    histogram_t firsts_ns; /* of the first record of every stream, which come before the window */
 } outcome_t;
 
 /*  Returns 0, or -1 after the reason was said.  */

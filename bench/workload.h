@@ -4,7 +4,7 @@
 
 #include "bench/run_io.h"
 
-enum { EXTRAS_MAX = 4 };
+enum { EXTRAS_MAX = 6 };
 
 /*  One figure beside the rate.  */
 typedef struct {
@@ -18,17 +18,18 @@ typedef struct {
     bool has_server;
     double cpu_us;
     uint64_t peak_bytes;
-    double extras[EXTRAS_MAX];
+    double extras[EXTRAS_MAX]; /* 0: not known */
 } sample_t;
 
 typedef struct workload workload_t;
 struct workload {
-    const char *name;           /* on the command line and in the results */
-    const char *title;          /* above the table */
-    const char *only;           /* the one peer that takes part; null: all */
-    bool is_rate_given;         /* the rate is no result: no ratios */
-    plan_t plan;                /* for `run` */
-    unsigned number;            /* for `run`, its own */
+    const char *name;   /* on the command line and in the results */
+    const char *title;  /* above the table */
+    const char *only;   /* the one peer that takes part; null: all */
+    bool is_rate_given; /* the rate is no result: no ratios */
+    plan_t plan;        /* for `run` */
+    int kind;           /* for `run`, its own, as the next */
+    unsigned number;
     extra_t extras[EXTRAS_MAX]; /* up to one without a key */
 
     /* Returns 0 or -1. */
@@ -42,6 +43,15 @@ extern const workload_t workload_w3;
 extern const workload_t workload_fan_in;
 extern const workload_t workload_latency;
 extern const workload_t workload_latency_load;
+extern const workload_t workload_decode;
+extern const workload_t workload_stalled;
+extern const workload_t workload_seats_1;
+extern const workload_t workload_seats_100;
+extern const workload_t workload_seats_10000;
+extern const workload_t workload_anchors_1;
+extern const workload_t workload_anchors_100;
+extern const workload_t workload_anchors_10000;
+extern const workload_t workload_connections_500;
 
 /*  What every sample has.  */
 sample_t workload_sample (const outcome_t *outcome);
