@@ -23,6 +23,7 @@ struct hws_receiver {
     unsigned waiting;       /* threads that wait for that */
     atomic_int ready;       /* descriptor, readable while there are events; -1: nobody asked */
     atomic_bool is_closing; /* the program has cancelled the anchor */
+    atomic_bool is_over;    /* the anchor is closed, by whomever */
     bool is_taking;         /* the thread that receives waits; it has published everything */
 
     /* of the thread that receives */
@@ -35,6 +36,9 @@ struct hws_receiver {
 static void notified (hws_session_receiver_t *core)
 {
     hws_receiver_t *const self = hws_container_of (core, hws_receiver_t, core);
+    if (core->rx.state == HWS_RX_CLOSED) {
+        atomic_store_explicit (&self->is_over, true, memory_order_relaxed);
+    }
     if (self->waiting > 0) {
         pthread_cond_broadcast (&self->changed);
     }
@@ -165,6 +169,7 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
     self->manual_ack = options->manual_ack;
     atomic_init (&self->ready, -1);
     atomic_init (&self->is_closing, false);
+    atomic_init (&self->is_over, false);
     atomic_init (&self->is_busy, false);
     hws_rx_reader_init (&self->reader, &self->core.rx);
     int rc = take_options (&self->core.options, name, options);
@@ -335,6 +340,9 @@ int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t tim
     for (;;) {
         if (atomic_load_explicit (&receiver->is_closing, memory_order_relaxed)) {
             hws_rx_reader_discard (reader);
+        }
+        if (atomic_load_explicit (&receiver->is_over, memory_order_relaxed)) {
+            hws_rx_reader_end (reader);
         }
         if (hws_rx_reader_next (reader, event)) {
             publish_in_time (receiver);

@@ -168,11 +168,11 @@ void hws_rx_refuse_stream (hws_rx_stream_t *stream)
 
 /*  Whether the application will not see the ending that is queued: the sender's own,
  *  behind a malformed run or in an anchor that the application has cancelled or that is
- *  over.  */
+ *  closed.  */
 static bool is_ending_void (const hws_rx_stream_t *stream)
 {
     return stream->state == HWS_RX_STREAM_ENDED && stream->is_own_ending &&
-           (stream->is_refused || stream->rx->is_cancelled || stream->rx->is_over);
+           (stream->is_refused || stream->rx->is_cancelled || stream->rx->state == HWS_RX_CLOSED);
 }
 
 void hws_rx_finish_stream (hws_rx_stream_t *stream)
@@ -469,7 +469,6 @@ void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
         self->closed_cause = cause;
         hws_text_copy (self->closed_reason, sizeof self->closed_reason, reason);
         self->is_closed_due = true;
-        self->is_over = true;
         hws_rx_queue_closed (self); /* without memory the reader will try again */
     }
 }

@@ -23,8 +23,6 @@
 #include "proto/batch.h"
 #include "proto/control.h"
 
-#include <stdatomic.h>
-
 #define HWS_RX_REMEMBERED_MAX 1024 /* ended streams whose last position is still known */
 
 typedef enum {
@@ -105,8 +103,6 @@ struct hws_rx {
     bool is_cancelled;       /* by the application */
     bool is_cut;             /* it ended without the broker's word: nothing is acknowledged */
     bool is_closed_due;      /* CLOSED, with the endings before it, is still to be queued */
-    atomic_bool is_over;     /* closed: clean endings that were not shown are void. The reader
-                                asks for it without the client's lock */
     uint16_t closed_cause;
     hws_reason_t closed_reason;
 };
@@ -131,7 +127,8 @@ void hws_rx_cut (hws_rx_t *self);
 
 /*  The anchor is gone: streams that have no ending yet get one with that cause, then comes
  *  CLOSED. So do those whose clean ending was not shown: nobody will acknowledge it any more,
- *  and their senders do not learn it either. Idempotent.  */
+ *  and their senders do not learn it either. The reader is told by hws_rx_reader_end.
+ *  Idempotent.  */
 void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason);
 
 /*  Takes one run of a batch that has at most `runs_left` more. An ATTACHED run makes

@@ -195,7 +195,7 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
         return true;
     }
     if (hws_run_is_ending (entry->type)) {
-        if (stream->is_ending_shown || (!entry->is_broker_made && stream->rx->is_over)) {
+        if (stream->is_ending_shown || (!entry->is_broker_made && self->is_over)) {
             return false; /* another came, or comes, in its place */
         }
         show_ending (self, entry, event);
@@ -280,6 +280,7 @@ int hws_rx_reader_take (hws_rx_reader_t *self)
     hws_assert (self->block == NULL);
     hws_assert (self->pending == NULL);
     hws_rx_t *const rx = self->rx;
+    self->is_over = rx->state == HWS_RX_CLOSED;
     hws_rx_forget_streams (rx);
     const int rc = rx->is_closed_due ? hws_rx_queue_closed (rx) : 0;
     if (!rx->head) {

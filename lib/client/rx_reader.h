@@ -26,6 +26,7 @@ typedef struct {
     hws_rx_stream_t *touched; /* streams with something consumed and not published */
     uint64_t unpublished;     /* bytes consumed and not published, headers of records included */
     bool is_closed;           /* the CLOSED event was shown */
+    bool is_over;             /* the anchor is closed: clean endings are passed over */
     bool is_discarding;       /* all but broker-made endings and CLOSED is passed over */
     hws_reason_t text;        /* the reason of the event in hand */
 } hws_rx_reader_t;
@@ -45,6 +46,13 @@ bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event);
 static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
 {
     self->is_discarding = true;
+}
+
+/*  The anchor is closed: clean endings that were taken and not shown are not shown any more,
+ *  for others have taken their place.  */
+static inline void hws_rx_reader_end (hws_rx_reader_t *self)
+{
+    self->is_over = true;
 }
 
 /*  Whether hws_rx_reader_next may have another without taking.  */

@@ -47,6 +47,9 @@ static void see (receiver_t *self, const hws_event_t *event)
 bool read_event (receiver_t *self)
 {
     hws_event_t event;
+    if (self->core.rx.state == HWS_RX_CLOSED) {
+        hws_rx_reader_end (&self->reader);
+    }
     while (!hws_rx_reader_next (&self->reader, &event)) {
         hws_rx_reader_publish (&self->reader);
         if (!hws_rx_has_events (&self->core.rx)) {

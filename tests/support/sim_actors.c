@@ -102,6 +102,9 @@ static void read_some (receiver_t *self)
     if (self->pauses_until > s_net.now || sim_is_stalled (&s_net, self->client)) {
         return;
     }
+    if (self->core.rx.state == HWS_RX_CLOSED) {
+        hws_rx_reader_end (&self->reader);
+    }
     hws_event_t event;
     for (uint64_t i = 1 + sim_below (&s_net, 30); i > 0;) {
         if (hws_rx_reader_next (&self->reader, &event)) {
