@@ -65,7 +65,7 @@ static void change_without_a_broker_ends_after_connect_ms (void **state)
     (void) state;
     hws_client_t *client;
     hws_receiver_t *receiver;
-    open_anchor (&client, &receiver, 200);
+    open_anchor (&client, &receiver, 3000); /* enough for the open on a busy machine */
     process_signal (fixture_broker (), SIGSTOP);
 
     assert_int_equal (hws_receiver_set_unattached_timeout (receiver, 1000), HWS_EUNREACHABLE);
