@@ -233,7 +233,7 @@ int hws_receiver_fd (hws_receiver_t *receiver);
 int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, const char *reason);
 
 /*  Cancels the anchor: every sender ends cancelled(receiver_closed) and is told;
- *  events not yet received are discarded, the endings still come, then CLOSED.
+ *  records and errors not yet received are discarded, the endings still come, then CLOSED.
  *  Waits for the broker's word at most `timeout_ms` (0: not at all, the events come
  *  when they come). Without it, after the time or at once when there is no connection,
  *  the anchor ends here with the same events; a broker that comes back is told while

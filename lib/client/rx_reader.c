@@ -225,10 +225,12 @@ static bool show_entry (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_
     return true;
 }
 
-/*  Whether the application is not to see this entry any more.  */
+/*  Whether the application is not to see this entry any more. Who has an ending has come
+ *  before.  */
 static bool is_discarded (const hws_rx_reader_t *self, const hws_rx_entry_t *entry)
 {
-    return !entry->is_broker_made && (entry->stream->is_broken || self->is_discarding);
+    return !entry->is_broker_made && entry->type != HWS_RUN_ATTACHED &&
+           (entry->stream->is_broken || self->is_discarding);
 }
 
 bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event)

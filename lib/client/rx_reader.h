@@ -27,7 +27,7 @@ typedef struct {
     uint64_t unpublished;     /* bytes consumed and not published, headers of records included */
     bool is_closed;           /* the CLOSED event was shown */
     bool is_over;             /* the anchor is closed: clean endings are passed over */
-    bool is_discarding;       /* all but broker-made endings and CLOSED is passed over */
+    bool is_discarding;       /* only who came, broker-made endings and CLOSED are shown */
     hws_reason_t text;        /* the reason of the event in hand */
 } hws_rx_reader_t;
 
@@ -41,8 +41,8 @@ void hws_rx_reader_settle (hws_rx_reader_t *self);
  *  when more has to be taken. Views live until the next call.  */
 bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event);
 
-/*  The anchor was cancelled by the application: what is left, but for broker-made
- *  endings and CLOSED, is not shown any more.  */
+/*  The anchor was cancelled by the application: of what is left only who came, broker-made
+ *  endings and CLOSED are shown.  */
 static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
 {
     self->is_discarding = true;

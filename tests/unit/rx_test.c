@@ -643,6 +643,24 @@ static void cancelled_anchor_shows_only_broker_made_endings (void **state)
     assert_false (hws_rx_cancel (&s_anchor.rx));
 }
 
+static void cancelled_anchor_shows_who_came_before_their_endings (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+
+    assert_true (hws_rx_cancel (&s_anchor.rx));
+    hws_rx_reader_discard (&s_anchor.reader);
+    give_attached (71, 2, 0);
+    give_ending (70, 0, HWS_RUN_CANCELLED, 0, HWS_CAUSE_RECEIVER_CLOSED);
+    give_ending (71, 0, HWS_RUN_CANCELLED, 0, HWS_CAUSE_RECEIVER_CLOSED);
+
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect (HWS_EVENT_ATTACHED, 2);
+    expect (HWS_EVENT_CANCELLED, 1);
+    expect (HWS_EVENT_CANCELLED, 2);
+    expect_nothing ();
+}
+
 static void clean_ending_that_was_shown_is_not_replaced (void **state)
 {
     (void) state;
@@ -795,6 +813,7 @@ int main (void)
         TEST (malformed_run_cancels_its_sender_alone),
         TEST (clean_ending_behind_a_malformed_run_is_replaced),
         TEST (cancelled_anchor_shows_only_broker_made_endings),
+        TEST (cancelled_anchor_shows_who_came_before_their_endings),
         TEST (clean_ending_that_was_shown_is_not_replaced),
         TEST (closed_anchor_ends_every_stream_first),
         TEST (cancel_of_a_sender_is_said_again_on_a_new_connection),
