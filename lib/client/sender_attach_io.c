@@ -110,7 +110,8 @@ static int follow (hws_sender_t *self, hws_client_t *root)
  *  there is none.  */
 static int go_on (hws_sender_t *self, hws_client_t *root, int refusal, bool is_by_name)
 {
-    const bool is_gone = refusal == HWS_ECLOSED || refusal == HWS_ENOT_FOUND;
+    const bool is_gone =
+        refusal == HWS_ECLOSED || refusal == HWS_ENOT_FOUND || refusal == HWS_EWRONG_BROKER;
     if (refusal == HWS_EMOVED && self->core.endpoint[0] != '\0') {
         return follow (self, root);
     }

@@ -131,6 +131,28 @@ static void front_that_is_gone_on_arrival_is_asked_for_by_name_again (void **sta
     fake_broker_stop (&broker);
 }
 
+/*  The broker is another one when the sender is back from the front, which went with it.  */
+static void lose_the_broker (const fake_broker_t *broker, int number, hws_control_t *answer)
+{
+    lose_the_front (broker, number, answer);
+    if (number == 2) {
+        answer->as.refusal.code = HWS_EWRONG_BROKER;
+    }
+}
+
+static void front_of_a_broker_of_before_is_asked_for_by_name_again (void **state)
+{
+    (void) state;
+    char text[1100];
+    fake_broker_t *broker = fake_broker_start (lose_the_broker);
+
+    assert_int_equal (attach (broker, text, sizeof text), HWS_EMAX_SENDERS);
+
+    assert_int_equal (fake_broker_attaches (broker), 3);
+    assert_false (fake_broker_attach (broker, 3)->has_handle);
+    fake_broker_stop (&broker);
+}
+
 static void send_to_no_place (const fake_broker_t *broker, int number, hws_control_t *answer)
 {
     (void) broker;
@@ -278,6 +300,7 @@ int main (void)
         TEST (sent_again_and_again_is_a_breach_of_the_protocol),
         TEST (front_that_cannot_be_reached_while_the_broker_can_is_unreachable),
         TEST (front_that_is_gone_on_arrival_is_asked_for_by_name_again),
+        TEST (front_of_a_broker_of_before_is_asked_for_by_name_again),
         TEST (place_that_is_none_is_a_breach_of_the_protocol),
         TEST (client_has_the_word_of_the_anchors_own_front),
         TEST (loss_of_the_front_is_told_and_the_stream_goes_on_at_the_broker),
