@@ -191,13 +191,16 @@ static size_t measure (const options_t *options, table_t *table)
 static void print_machine (const options_t *options)
 {
     struct utsname name;
+    double load = 0;
     int major, minor, patch;
+    getloadavg (&load, 1);
     uname (&name);
     zmq_version (&major, &minor, &patch);
-    printf ("%ld processors, %s %s, libzmq %d.%d.%d; %d rounds of %g s; rates are records a "
-            "second\n",
-            sysconf (_SC_NPROCESSORS_ONLN), name.sysname, name.release, major, minor, patch,
-            options->rounds, options->bench.seconds);
+    printf (
+        "%ld processors, load %.1f before, %s %s, libzmq %d.%d.%d\n%d rounds of %g s; rates are "
+        "records a second\n",
+        sysconf (_SC_NPROCESSORS_ONLN), load, name.sysname, name.release, major, minor, patch,
+        options->rounds, options->bench.seconds);
     for (size_t i = 0; i < COUNT (s_peers); i++) {
         if (absence (s_peers[i]) &&
             (*options->peers == '\0' || is_listed (options->peers, s_peers[i]->name))) {

@@ -1,6 +1,6 @@
 #include "bench/report.h"
 
-#include <string.h>
+#include <math.h>
 
 /*  Medians of the rounds; losses are added up, memory is the most there was.  */
 typedef struct {
@@ -101,7 +101,7 @@ static void print_row (FILE *stream, const workload_t *workload, const result_t 
         fprintf (stream, " %9s %7s", "-", "-");
     }
     for (size_t i = 0; i < EXTRAS_MAX && workload->extras[i].key; i++) {
-        if (sample->extras[i] > 0) {
+        if (isfinite (sample->extras[i])) {
             fprintf (stream, " %9.1f", sample->extras[i]);
         } else {
             fprintf (stream, " %9s", "-");
@@ -143,7 +143,7 @@ static void write_result (FILE *file, const workload_t *workload, const result_t
         fputs (", \"broker_cpu_us_per_record\": null, \"broker_rss_bytes\": null", file);
     }
     for (size_t i = 0; i < EXTRAS_MAX && workload->extras[i].key; i++) {
-        if (sample->extras[i] > 0) {
+        if (isfinite (sample->extras[i])) {
             fprintf (file, ", \"%s\": %.2f", workload->extras[i].key, sample->extras[i]);
         } else {
             fprintf (file, ", \"%s\": null", workload->extras[i].key);

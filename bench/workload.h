@@ -18,7 +18,7 @@ typedef struct {
     bool has_server;
     double cpu_us;
     uint64_t peak_bytes;
-    double extras[EXTRAS_MAX]; /* 0: not known */
+    double extras[EXTRAS_MAX]; /* NAN: not known */
 } sample_t;
 
 typedef struct workload workload_t;
@@ -55,6 +55,10 @@ extern const workload_t workload_connections_500;
 
 /*  What every sample has.  */
 sample_t workload_sample (const outcome_t *outcome);
+
+/*  The time in microseconds that so many thousandths of the records did not take longer than;
+ *  NAN of nothing.  */
+double workload_time_us (const histogram_t *times_ns, unsigned thousandths);
 
 /*  The simplest `run`: the plan once.  */
 int workload_run_plan (const bench_t *bench, const workload_t *workload, const peer_t *peer,

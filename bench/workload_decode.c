@@ -3,9 +3,12 @@
  */
 #include "bench/workload.h"
 
+#include <math.h>
+
+/*  NAN where nobody counted the messages.  */
 static double per (uint64_t count, uint64_t parts)
 {
-    return parts > 0 ? (double) count / (double) parts : 0;
+    return count > 0 && parts > 0 ? (double) count / (double) parts : NAN;
 }
 
 static int run (const bench_t *bench, const workload_t *workload, const peer_t *peer,
@@ -15,10 +18,10 @@ static int run (const bench_t *bench, const workload_t *workload, const peer_t *
     const int rc = run_plan (bench, &workload->plan, peer, &outcome);
     *sample = workload_sample (&outcome);
     double *const extras = sample->extras;
-    extras[0] = (double) histogram_at (&outcome.times_ns, 500) / 1e3;
-    extras[1] = (double) histogram_at (&outcome.times_ns, 990) / 1e3;
-    extras[2] = (double) histogram_at (&outcome.firsts_ns, 500) / 1e3;
-    extras[3] = (double) histogram_at (&outcome.firsts_ns, 990) / 1e3;
+    extras[0] = workload_time_us (&outcome.times_ns, 500);
+    extras[1] = workload_time_us (&outcome.times_ns, 990);
+    extras[2] = workload_time_us (&outcome.firsts_ns, 500);
+    extras[3] = workload_time_us (&outcome.firsts_ns, 990);
     extras[4] = per (outcome.messages_sent, outcome.sent / workload->plan.burst);
     extras[5] = per (outcome.received, outcome.messages_received);
     return rc;

@@ -5,7 +5,7 @@ static void take_times (sample_t *sample, const histogram_t *times_ns)
 {
     static const unsigned thousandths[] = {500, 990, 999};
     for (size_t i = 0; i < sizeof thousandths / sizeof *thousandths; i++) {
-        sample->extras[i] = (double) histogram_at (times_ns, thousandths[i]) / 1e3;
+        sample->extras[i] = workload_time_us (times_ns, thousandths[i]);
     }
 }
 

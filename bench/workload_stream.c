@@ -1,6 +1,8 @@
 /*  Many senders to one receiver, as fast as it goes.  */
 #include "bench/workload.h"
 
+#include <math.h>
+
 sample_t workload_sample (const outcome_t *outcome)
 {
     return (sample_t){
@@ -11,6 +13,11 @@ sample_t workload_sample (const outcome_t *outcome)
         .cpu_us = outcome->cpu_us,
         .peak_bytes = outcome->peak_bytes,
     };
+}
+
+double workload_time_us (const histogram_t *times_ns, unsigned thousandths)
+{
+    return times_ns->count > 0 ? (double) histogram_at (times_ns, thousandths) / 1e3 : NAN;
 }
 
 int workload_run_plan (const bench_t *bench, const workload_t *workload, const peer_t *peer,
