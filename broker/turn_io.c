@@ -57,7 +57,8 @@ typedef struct {
 
 static const budget_t s_turn = {TURN_MESSAGES, TURN_BYTES, TURN_FRAMES};
 
-/*  Returns true when the front was read to its end.  */
+/*  Returns true when the front was read to its end, false when the budget is used up or there
+ *  is no memory: then nothing more is to be read in this turn.  */
 static bool drain_front (hws_turn_t *self, hws_ms_t now, hws_front_t *front, budget_t *budget)
 {
     hws_message_t message;
@@ -83,10 +84,10 @@ static void drain_fronts (hws_turn_t *self, hws_ms_t now)
     budget_t budget = s_turn;
     hws_front_t *front;
     hws_fronts_wake (self->fronts);
-    while (budget.messages > 0 && budget.bytes > 0 &&
-           (front = hws_fronts_next (self->fronts)) != NULL) {
+    while ((front = hws_fronts_next (self->fronts)) != NULL) {
         if (!drain_front (self, now, front, &budget)) {
             hws_fronts_keep (self->fronts, front);
+            return;
         }
     }
 }

@@ -284,6 +284,34 @@ static void a_burst_on_a_dedicated_front_is_read_to_its_end (void **state)
     hws_client_destroy (&client);
 }
 
+/*  More frames than a turn takes, in one message that nobody wants: the broker goes on with it
+ *  in the turns that follow, and everybody else has those too.  */
+static void a_message_of_too_many_frames_on_a_dedicated_front_holds_nobody_up (void **state)
+{
+    hws_client_t *client = fixture_client ();
+    hws_receiver_t *receiver = open_dedicated (client, "port");
+    raw_t asking, flooding;
+
+    (void) state;
+    raw_open (&asking, fixture_endpoint ());
+    raw_ask (&asking, "a");
+    raw_open (&flooding, raw_endpoint (&asking));
+    raw_ask (&flooding, "b");
+
+    for (int i = 0; i < 20000; i++) {
+        assert_int_equal (zmq_send (flooding.socket, "x", 1, ZMQ_SNDMORE), 1);
+    }
+    assert_int_equal (zmq_send (flooding.socket, "x", 1, 0), 1);
+    raw_expect (&flooding, "ERROR");
+    raw_send (&asking, "PING", "{}");
+    raw_expect (&asking, "PONG");
+
+    raw_close (&flooding);
+    raw_close (&asking);
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&client);
+}
+
 /*  ---- Fronts that come and go ---- */
 
 #define CROWD 300
@@ -663,6 +691,7 @@ int main (void)
         OVER_TCP (a_busy_dedicated_front_leaves_the_others_their_turn),
         OVER_TCP (a_burst_on_a_dedicated_front_is_read_to_its_end),
         OVER_IPC (a_burst_on_a_dedicated_front_is_read_to_its_end),
+        OVER_TCP (a_message_of_too_many_frames_on_a_dedicated_front_holds_nobody_up),
         cmocka_unit_test_setup_teardown (three_hundred_dedicated_anchors_leave_no_descriptor,
                                          setup_crowd_tcp, fixture_teardown),
         cmocka_unit_test_setup_teardown (three_hundred_dedicated_anchors_leave_no_descriptor,
