@@ -207,16 +207,15 @@ void hws_anchor_set_timeout (const hws_engine_t *engine, hws_anchor_t *self, hws
 
 void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self)
 {
+    self->is_receiver_present = true;
     if (self->owner->state == HWS_PEER_AWAY) {
-        /* The request was read after the end of its connection. */
-        self->is_receiver_present = true;
-        hws_anchor_leave (engine, self);
+        hws_anchor_leave (engine, self); /* the request was read after the end of its connection */
+        hws_waiting_retry (engine, self);
         return;
     }
     if (self->state == HWS_ANCHOR_ABANDONED) {
         self->state = HWS_ANCHOR_OPEN;
     }
-    self->is_receiver_present = true;
     for (hws_link_t *link = self->seats.head; link && self->is_receiver_present;
          link = link->next) {
         hws_seat_replay (engine, hws_container_of (link, hws_seat_t, in_anchor));

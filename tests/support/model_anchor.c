@@ -191,9 +191,8 @@ void model_open (model_t *self, int client, uint64_t id, const hws_open_t *reque
     anchor->is_present = true;
     if (self->clients[client].is_away) { /* read after the end of its connection */
         model_anchor_leave (self, anchor);
-        return;
     }
-    for (size_t i = 0; i < self->seat_count; i++) {
+    for (size_t i = 0; anchor->is_present && i < self->seat_count; i++) {
         if (self->seats[i].anchor == anchor->count) {
             model_replay (self, &self->seats[i]);
         }

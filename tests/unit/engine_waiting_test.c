@@ -38,6 +38,21 @@ static void attach_waits_for_the_anchor (void **state)
     assert_int_equal (hws_engine_counts (s_world.engine).waiting, 0);
 }
 
+/*  An anchor is there, and takes attaches, although its receiver is away from the beginning.  */
+static void attach_waits_for_an_anchor_whose_open_is_read_late (void **state)
+{
+    (void) state;
+    hws_control_t open = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = 2, .kind = HWS_KIND_MPSC}};
+    strcpy (open.as.open.name, "later");
+    ask_named (s_sender, 1, "later", 1000);
+
+    client_disconnect (s_receiver);
+    client_ask (s_receiver, &open);
+
+    assert_int_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.sender_id, 1);
+    assert_int_equal (hws_engine_counts (s_world.engine).waiting, 0);
+}
+
 static void waiting_attach_is_refused_at_its_deadline (void **state)
 {
     (void) state;
@@ -150,6 +165,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         TEST (attach_waits_for_the_anchor),
+        TEST (attach_waits_for_an_anchor_whose_open_is_read_late),
         TEST (waiting_attach_is_refused_at_its_deadline),
         TEST (waiting_attach_is_forgotten_with_its_connection),
         TEST (retried_waiting_attach_keeps_its_deadline_and_is_answered_once),
