@@ -42,6 +42,18 @@ void hws_monitor_fini (hws_monitor_t *self)
     }
 }
 
+/*  The descriptor may be a front's listener by now, which would end the broker: libzmq aborts
+ *  when it cannot accept any more. Only this thread binds, so what is none now stays none.  */
+static void end_connection (int descriptor)
+{
+    int is_listener = 0;
+    socklen_t size = sizeof is_listener;
+    if (getsockopt (descriptor, SOL_SOCKET, SO_ACCEPTCONN, &is_listener, &size) == 0 &&
+        !is_listener) {
+        shutdown (descriptor, SHUT_RDWR);
+    }
+}
+
 /*  What is shut down for the limit may by now be another connection, which is then refused in
  *  its stead and tries again: over the limit it does not matter which.  */
 static void take_event (hws_monitor_t *self, const uint8_t *frame, hws_ms_t now)
@@ -57,7 +69,7 @@ static void take_event (hws_monitor_t *self, const uint8_t *frame, hws_ms_t now)
         self->open_count++;
         if (hws_connections_accepted (self->connections, self->front_number, descriptor, now) !=
             0) {
-            shutdown (descriptor, SHUT_RDWR);
+            end_connection (descriptor);
         }
     }
 }
@@ -80,6 +92,6 @@ void hws_monitor_end_silent (hws_connections_t *connections, hws_ms_t now)
 {
     int descriptor;
     while ((descriptor = hws_connections_pop_silent (connections, now)) >= 0) {
-        shutdown (descriptor, SHUT_RDWR);
+        end_connection (descriptor);
     }
 }

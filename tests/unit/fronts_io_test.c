@@ -1,6 +1,7 @@
 /*  The set of dedicated fronts, with real sockets and no broker around it.
  */
 #include "broker/fronts_io.h"
+#include "broker/monitor_io.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,8 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #define WAIT_MS    20000
@@ -308,6 +311,21 @@ static void what_fronts_take_is_taken_from_the_connections (void **state)
     assert_string_equal (fault, "the broker has no descriptors left (RLIMIT_NOFILE)");
 }
 
+/*  A descriptor that was told of as a connection may be a listener when it is to be ended.  */
+static void a_listener_is_not_taken_for_a_connection_that_had_its_number (void **state)
+{
+    (void) state;
+    const int listener = socket (AF_INET, SOCK_STREAM, 0);
+    assert_int_equal (listen (listener, 1), 0);
+    assert_int_equal (hws_connections_accepted (s_set.connections, 1, listener, 0), 0);
+
+    hws_monitor_end_silent (s_set.connections, HWS_HELLO_MS);
+
+    struct pollfd item = {.fd = listener, .events = POLLIN};
+    assert_int_equal (poll (&item, 1, 0), 0); /* no hang-up */
+    close (listener);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown (name, begin, end)
 
 int main (void)
@@ -320,6 +338,7 @@ int main (void)
         TEST (a_front_that_is_left_is_closed_then_and_at_its_time_at_the_latest),
         TEST (at_the_limit_the_front_that_was_given_up_first_makes_room),
         TEST (what_fronts_take_is_taken_from_the_connections),
+        TEST (a_listener_is_not_taken_for_a_connection_that_had_its_number),
     };
     return cmocka_run_group_tests_name ("dedicated fronts", tests, NULL, NULL);
 }
