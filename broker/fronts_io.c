@@ -83,20 +83,27 @@ static void unwatch (const hws_fronts_t *self, void *socket)
     }
 }
 
-/*  libzmq closes descriptors later, so epoll has to be told.  */
+/*  libzmq closes descriptors later, so epoll has to be told. There may be no front.  */
+static void free_entry (const hws_fronts_t *self, entry_t *entry, int linger_ms)
+{
+    if (entry->front) {
+        unwatch (self, hws_front_socket (entry->front));
+        unwatch (self, hws_front_monitor_socket (entry->front));
+    }
+    hws_front_destroy (&entry->front, linger_ms);
+    free (entry);
+}
+
 static void close_entry (hws_fronts_t *self, entry_t *entry, int linger_ms)
 {
     hws_log (self->options.log, HWS_LOG_DEBUG, "event=front_closed front=%u",
              hws_front_number (entry->front));
-    unwatch (self, hws_front_socket (entry->front));
-    unwatch (self, hws_front_monitor_socket (entry->front));
     hws_list_remove (&entry->in_all);
     hws_list_remove (&entry->in_ready);
     hws_list_remove (&entry->in_touched);
     hws_list_remove (&entry->in_closing);
     hws_map_remove (&self->by_number, &entry->node);
-    hws_front_destroy (&entry->front, linger_ms);
-    free (entry);
+    free_entry (self, entry, linger_ms);
     share_descriptors (self);
 }
 
@@ -235,9 +242,8 @@ int hws_fronts_bind (hws_fronts_t *self, uint32_t number, hws_front_fault_t faul
     rc = entry ? open_front (self, entry, number, fault) : HWS_ENO_MEMORY;
     if (rc != 0) {
         if (entry) {
-            hws_front_destroy (&entry->front, 0);
+            free_entry (self, entry, 0);
         }
-        free (entry);
         if (fault[0] == '\0') {
             snprintf (fault, sizeof (hws_front_fault_t), "%s", hws_strerror (rc));
         }
