@@ -11,8 +11,8 @@
  *  gone with the last of them (follow_io.c). Of two locks the client's is taken before that of a
  *  private one; the thread of a private one takes only its own.
  *
- *  Shared by client_io.c, client_thread_io.c, follow_io.c, sender_io.c and receiver_io.c;
- *  nobody else includes this.
+ *  Shared by client_io.c, client_thread_io.c, follow_io.c, token_io.c, sender_io.c,
+ *  sender_attach_io.c and receiver_io.c; nobody else includes this.
  */
 #ifndef HWS_CLIENT_IO_H
 #define HWS_CLIENT_IO_H
@@ -79,6 +79,10 @@ int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t 
 /*  Gives a client back that a sender used, which may then be the last one of a private
  *  client; sets `*client` to null. A client that is no private stays.  */
 void hws_client_unfollow (hws_client_t **client);
+
+/*  Ends what is being attached at a private client with a token that its parent's program has
+ *  cancelled: it may have done so while the sender was on its way from the one to the other.  */
+void hws_client_heed_token (hws_client_t *self, uint64_t token);
 
 /*  The first of the private clients that is away, or null; under the lock.  */
 hws_client_t *hws_client_away (const hws_client_t *self);

@@ -55,6 +55,7 @@ static int ask_for_seat (hws_sender_t *self)
     hws_client_lock (client);
     hws_session_attach (&client->session, hws_clock_ms (), &self->core);
     hws_client_unlock (client, true);
+    hws_client_heed_token (client, self->core.cancel_token);
     hws_client_lock (client);
     while (tx->state == HWS_TX_ATTACHING) {
         hws_sender_wait (self, &forever);

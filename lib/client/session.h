@@ -329,4 +329,7 @@ int hws_session_token_result (const hws_session_t *self, uint64_t token);
 /*  Its first half alone: what is being attached or opened here with the token ends.  */
 void hws_session_cancel_waiting (hws_session_t *self, uint64_t token, const char *reason);
 
+/*  Why the token is cancelled here, or null: it is not, or no longer.  */
+const char *hws_session_token_reason (const hws_session_t *self, hws_ms_t now, uint64_t token);
+
 #endif

@@ -123,9 +123,6 @@ void hws_session_resume_tokens (hws_session_t *self, hws_ms_t now, bool is_same)
 void hws_session_refuse_tokens (hws_session_t *self, int code);
 void hws_session_forget_tokens (hws_session_t *self);
 
-/*  Why a token was cancelled here, or null.  */
-const char *hws_session_token_reason (const hws_session_t *self, hws_ms_t now, uint64_t token);
-
 /*  ---- session_batch.c ---- */
 
 /*  Each writes one batch and returns its size, 0 for none.  */

@@ -28,6 +28,22 @@ static void cancel_waiting (hws_client_t *self, uint64_t token, const char *reas
     }
 }
 
+void hws_client_heed_token (hws_client_t *self, uint64_t token)
+{
+    hws_client_t *const root = self->parent;
+    if (!root) {
+        return;
+    }
+    hws_client_lock (root);
+    const char *const reason = hws_session_token_reason (&root->session, hws_clock_ms (), token);
+    if (reason) {
+        hws_client_lock (self);
+        hws_session_cancel_waiting (&self->session, token, reason);
+        hws_client_unlock (self, true);
+    }
+    hws_client_unlock (root, false);
+}
+
 int hws_client_cancel_token (hws_client_t *client, uint64_t token, const char *reason,
                              int64_t timeout_ms)
 {

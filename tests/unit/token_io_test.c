@@ -55,6 +55,37 @@ static void an_attach_at_a_private_client_is_cancelled_at_once (void **state)
     hws_client_destroy (&root);
 }
 
+static void a_token_that_was_cancelled_on_the_way_holds_at_a_private_client (void **state)
+{
+    (void) state;
+    hws_client_t *root, *private;
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = "ipc:///nonexistent/broker";
+    options.connect_ms = HWS_FOREVER;
+    hws_session_sender_t sender = {.notify = ignore, .anchor = "a", .cancel_token = TOKEN};
+    assert_int_equal (hws_client_new (&root, &options), 0);
+    assert_int_equal (hws_client_cancel_token (root, TOKEN, "enough", 0), HWS_EWOULD_BLOCK);
+    assert_int_equal (hws_client_follow (root, "ipc:///nonexistent/front", root, &private), 0);
+
+    hws_client_lock (private);
+    hws_session_attach (&private->session, hws_clock_ms (), &sender);
+    hws_client_unlock (private, true);
+    hws_client_heed_token (private, 0);
+    hws_client_heed_token (private, TOKEN + 1);
+    assert_int_equal (state_of (private, &sender), HWS_TX_ATTACHING);
+    hws_client_heed_token (private, TOKEN);
+
+    assert_int_equal (state_of (private, &sender), HWS_TX_ENDED);
+    assert_int_equal (sender.tx.result, HWS_ECANCELLED);
+    assert_string_equal (sender.tx.reason, "enough");
+    hws_client_lock (private);
+    hws_session_remove_sender (&sender);
+    hws_client_unlock (private, true);
+    hws_client_unfollow (&private);
+    hws_client_destroy (&root);
+}
+
 static void new_tokens_are_not_0_and_differ (void **state)
 {
     (void) state;
@@ -71,6 +102,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (an_attach_at_a_private_client_is_cancelled_at_once),
+        cmocka_unit_test (a_token_that_was_cancelled_on_the_way_holds_at_a_private_client),
         cmocka_unit_test (new_tokens_are_not_0_and_differ),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
