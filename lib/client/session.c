@@ -19,7 +19,8 @@ static const int8_t states[][HWS_SESSION_GONE + 1] = {
     [HWS_SESSION_EVENT_WELCOMED] = {REFUSED, HWS_SESSION_UP, REFUSED, REFUSED, REFUSED},
     [HWS_SESSION_EVENT_LOST] = {HWS_SESSION_DOWN, HWS_SESSION_DOWN, HWS_SESSION_DOWN,
                                 HWS_SESSION_GONE, REFUSED},
-    [HWS_SESSION_EVENT_RESYNC] = {REFUSED, REFUSED, HWS_SESSION_GREETING, REFUSED, REFUSED},
+    [HWS_SESSION_EVENT_RESYNC] = {REFUSED, REFUSED, HWS_SESSION_GREETING, HWS_SESSION_GONE,
+                                  REFUSED},
     [HWS_SESSION_EVENT_LEAVE] = {HWS_SESSION_GONE, HWS_SESSION_GONE, HWS_SESSION_LEAVING, REFUSED,
                                  REFUSED},
     [HWS_SESSION_EVENT_BYE_ANSWERED] = {REFUSED, REFUSED, REFUSED, HWS_SESSION_GONE, REFUSED},
@@ -292,6 +293,23 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
     }
 }
 
+/*  The broker knows nothing of this client, or has missed to tell it something. Who is leaving
+ *  has nothing to say again, and no answer to BYE to wait for.  */
+static void say_again (hws_session_t *self, hws_ms_t now)
+{
+    if (!advance (self, HWS_SESSION_EVENT_RESYNC)) {
+        return;
+    }
+    hws_heap_clear (&self->timers, &self->pulse.timer);
+    if (self->state == HWS_SESSION_GONE) {
+        hws_session_settle (self, &self->bye);
+        return;
+    }
+    hws_session_drop_outbox (self);
+    hws_session_suspend (self, now, true);
+    greet_again (self, now);
+}
+
 /*  A message that the broker sends by itself.  */
 static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *control)
 {
@@ -306,12 +324,7 @@ static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *contro
         hws_session_anchor_closed (self, &control->as.anchor_closed);
         break;
     case HWS_VERB_RESYNC:
-        if (advance (self, HWS_SESSION_EVENT_RESYNC)) {
-            hws_session_drop_outbox (self);
-            hws_session_suspend (self, now, true);
-            hws_heap_clear (&self->timers, &self->pulse.timer);
-            greet_again (self, now);
-        }
+        say_again (self, now);
         break;
     case HWS_VERB_GOAWAY:
         snprintf (self->error, sizeof self->error, "the broker is leaving: %.*s", GOAWAY_TEXT_MAX,
