@@ -22,15 +22,18 @@ void hws_session_tell_anchor_result (hws_session_sender_t *sender, int result)
 void hws_session_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                 const char *reason)
 {
-    if (sender->is_anchor_cancel_owed || !sender->has_handle) {
+    if (!sender->has_handle) {
         return;
     }
-    hws_text_copy (sender->anchor_reason, sizeof sender->anchor_reason, reason);
+    const bool is_asked = sender->is_anchor_cancel_owed;
     sender->is_anchor_cancel_owed = true;
     sender->anchor_result = HWS_EWOULD_BLOCK;
+    if (!is_asked) {
+        hws_text_copy (sender->anchor_reason, sizeof sender->anchor_reason, reason);
+    }
     if (hws_session_is_away (self)) {
         hws_session_tell_anchor_result (sender, HWS_EUNREACHABLE);
-    } else if (self->state == HWS_SESSION_UP) {
+    } else if (self->state == HWS_SESSION_UP && !is_asked) {
         say (self, now, sender);
     }
 }

@@ -305,6 +305,7 @@ void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
         hws_session_suspend_sender (self, was_up ? now : sender->asked_at, sender);
     }
     hws_session_suspend_tokens (self, now, was_up);
+    hws_session_drop_acks (self);
 }
 
 void hws_session_resume (hws_session_t *self, hws_ms_t now)

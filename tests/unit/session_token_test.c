@@ -565,6 +565,25 @@ static void a_cancel_of_the_anchor_without_a_connection_is_said_on_the_next (voi
     assert_true (s_broker.asked_id[HWS_VERB_CANCEL] > s_broker.asked_id[HWS_VERB_ATTACH]);
 }
 
+static void a_second_cancel_of_the_anchor_waits_for_the_answer_to_the_first (void **state)
+{
+    (void) state;
+    attach (0);
+    answer_attach ();
+    cancel_anchor ("all of it");
+    scripted_lose (&s_broker);
+    scripted_return (&s_broker);
+    assert_int_equal (s_sender.anchor_result, HWS_EUNREACHABLE);
+
+    cancel_anchor ("again");
+    assert_int_equal (s_sender.anchor_result, HWS_EWOULD_BLOCK);
+    assert_int_equal (times_asked (HWS_VERB_CANCEL), 2);
+    assert_string_equal (asked (HWS_VERB_CANCEL)->as.cancel.reason, "all of it");
+    scripted_answer (&s_broker, (hws_control_t){.verb = HWS_VERB_CANCEL});
+
+    assert_int_equal (s_sender.anchor_result, 0);
+}
+
 static void a_cancel_of_the_anchor_waits_no_longer_when_the_connection_is_lost (void **state)
 {
     (void) state;
@@ -657,6 +676,7 @@ int main (void)
         TEST (a_sender_cancels_its_anchor_by_handle),
         TEST (a_cancel_of_the_anchor_is_asked_until_it_is_answered),
         TEST (a_cancel_of_the_anchor_without_a_connection_is_said_on_the_next),
+        TEST (a_second_cancel_of_the_anchor_waits_for_the_answer_to_the_first),
         TEST (a_cancel_of_the_anchor_waits_no_longer_when_the_connection_is_lost),
         TEST (a_cancel_of_the_anchor_is_over_with_the_epoch),
         TEST (a_sender_that_is_removed_leaves_no_request),
