@@ -252,7 +252,7 @@ static void a_receiver_that_slept_loses_nothing (void **state)
     for (size_t i = 0; i < 3; i++) {
         process_write (senders[i], "while it sleeps\n", 16);
     }
-    process_watch (10 * HEARTBEAT_MS);
+    process_watch (5 * HEARTBEAT_MS);
     process_signal (receiver, SIGCONT);
     for (size_t i = 0; i < 3; i++) {
         process_close_input (senders[i]);
@@ -271,7 +271,7 @@ static void idle_streams_live_on (void **state)
 
     (void) state;
     start_senders (receiver, senders, 2);
-    process_watch (12 * HEARTBEAT_MS);
+    process_watch (6 * HEARTBEAT_MS);
     for (size_t i = 0; i < 2; i++) {
         process_write (senders[i], "still here\n", 11);
         process_close_input (senders[i]);

@@ -45,6 +45,7 @@ typedef struct {
     const char *what;
     route_t routes[ROUTES_MAX];
     size_t route_count;
+    size_t rounds; /* usually */
     void (*prepare_home) (lane_t *self);
     void (*prepare_away) (lane_t *self);
     void (*act_home) (lane_t *self);
@@ -442,9 +443,15 @@ static void lane_join (lane_t *self)
     hws_receiver_destroy (&self->receiver);
 }
 
+/*  All of them in a soak.  */
+static size_t rounds_of (const race_t *race)
+{
+    return getenv ("SOAK") ? 10000 : process_scaled (race->rounds, 200);
+}
+
 static void run (const race_t *race)
 {
-    const size_t rounds = process_scaled (10000, 200);
+    const size_t rounds = rounds_of (race);
     lane_t lanes[LANES];
     size_t attached = 0;
     size_t clean = 0;
@@ -484,6 +491,7 @@ static void cancel_and_attach_cross (void **state)
     static const race_t race = {.what = "cancel against attach",
                                 .routes = {BY_CLOSE, BY_RECEIVER, BY_TOKEN},
                                 .route_count = 3,
+                                .rounds = 4000,
                                 .prepare_home = have_anchor,
                                 .act_home = cancel_what_attaches,
                                 .act_away = attach_and_wait};
@@ -497,6 +505,7 @@ static void cancel_and_detach_cross (void **state)
     static const race_t race = {.what = "cancel against detach",
                                 .routes = {BY_CLOSE, BY_RECEIVER, BY_SENDER, BY_TOKEN},
                                 .route_count = 4,
+                                .rounds = 10000,
                                 .prepare_home = have_anchor,
                                 .prepare_away = attach_and_send,
                                 .act_home = cancel_what_detaches,
@@ -511,6 +520,7 @@ static void expiry_and_attach_cross (void **state)
     static const race_t race = {.what = "expiry against attach",
                                 .routes = {BY_CLOSE},
                                 .route_count = 1,
+                                .rounds = 2000,
                                 .prepare_home = open_briefly,
                                 .act_home = receive_until_expired,
                                 .act_away = attach_late_and_detach};

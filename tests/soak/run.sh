@@ -28,6 +28,7 @@ done
 wrap programs_under_valgrind "SCALE=50 HAWSER_WRAP='$valgrind' exec $build/tests/e2e/transfer_test"
 wrap full_size_transfers "SOAK=1 SCALE=1 exec $build/tests/e2e/transfer_test"
 wrap peers_that_come_and_go "SOAK=1 exec $build/tests/e2e/churn_test"
+wrap what_crosses "SOAK=1 exec $build/tests/e2e/race_test"
 wrap links_that_are_pulled "SOAK=1 exec $build/tests/e2e/netns_test"
 wrap simulated_networks "SIM_SEEDS=${SIM_SEEDS:-3000} exec $build/tests/sim/promises_test"
 wrap mixed_load "exec $build/tests/soak/load_test"
