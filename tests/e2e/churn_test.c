@@ -118,17 +118,24 @@ static void senders_that_attach_and_crash_leave_nothing (void **state)
 
 /*  ---- At each step of the way to an attach ---- */
 
+/*  So many may be there at a time: the most that the broker ever held is no growth.  */
+#define BURST 100
+
 /*  Hangs up after each number of bytes in turn, and reads of the few that got in before they
  *  did, if the broker was quick enough.  */
 static void hang_up_anywhere (crowd_seen_t *seen, uint64_t first, size_t count)
 {
     wire_words_t words;
+    const size_t descriptors = process_descriptors (fixture_broker ());
 
     for (size_t i = 0; i < count; i++) {
         wire_write_words (&words, first + i, "port");
         const int fd = wire_connect ();
         wire_say (fd, &words, i % (words.size + 1));
         wire_close (fd, i % 2 == 0);
+        if (i % BURST == BURST - 1) {
+            fixture_wait_descriptors (descriptors);
+        }
     }
     fixture_wait_statistic ("connections", 1);
     const uint64_t attached = fixture_statistic ("attached");
@@ -159,9 +166,6 @@ static void senders_that_hang_up_on_the_way_leave_nothing (void **state)
 }
 
 /*  ---- Connect and close ---- */
-
-/*  So many may be there at a time: the most that the broker ever held is no growth.  */
-#define BURST 100
 
 static void connect_and_close (uint64_t first, size_t count)
 {
