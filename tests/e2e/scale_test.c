@@ -270,8 +270,10 @@ static void clients_that_come_and_go_leave_no_descriptor (void **state)
     hws_client_destroy (&client);
 }
 
-#define OVER_TCP(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
-#define OVER_IPC(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define OVER_TCP(test)                                                                             \
+    cmocka_unit_test_setup_teardown (test, fixture_setup_calm_tcp, fixture_teardown)
+#define OVER_IPC(test)                                                                             \
+    cmocka_unit_test_setup_teardown (test, fixture_setup_calm_ipc, fixture_teardown)
 #define OVER_BOTH(test) OVER_TCP (test), OVER_IPC (test)
 
 int main (void)

@@ -210,8 +210,10 @@ static void an_attach_without_a_broker_is_cancelled_at_once (void **state)
     hws_client_destroy (&attaching.client);
 }
 
-#define OVER_TCP(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
-#define OVER_IPC(test)  cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define OVER_TCP(test)                                                                             \
+    cmocka_unit_test_setup_teardown (test, fixture_setup_calm_tcp, fixture_teardown)
+#define OVER_IPC(test)                                                                             \
+    cmocka_unit_test_setup_teardown (test, fixture_setup_calm_ipc, fixture_teardown)
 #define OVER_BOTH(test) OVER_TCP (test), OVER_IPC (test)
 
 int main (void)

@@ -286,8 +286,10 @@ static void records_travel_over_ipc_too (void **state)
     transfer ("chunk");
 }
 
-#define OVER_TCP(test) cmocka_unit_test_setup_teardown (test, fixture_setup_tcp, fixture_teardown)
-#define OVER_IPC(test) cmocka_unit_test_setup_teardown (test, fixture_setup_ipc, fixture_teardown)
+#define OVER_TCP(test)                                                                             \
+    cmocka_unit_test_setup_teardown (test, fixture_setup_calm_tcp, fixture_teardown)
+#define OVER_IPC(test)                                                                             \
+    cmocka_unit_test_setup_teardown (test, fixture_setup_calm_ipc, fixture_teardown)
 
 int main (void)
 {

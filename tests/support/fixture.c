@@ -29,8 +29,7 @@ static struct {
 static const char *const s_short_times =
     "{\"anchors\": {\"heartbeat_interval_ms\": 200, \"reconnect_grace_ms\": 300}}";
 
-/*  Under valgrind a program may take seconds for what takes it milliseconds.  */
-static const char *const s_wrapped_times =
+static const char *const s_calm_times =
     "{\"anchors\": {\"heartbeat_interval_ms\": 5000, \"reconnect_grace_ms\": 10000}}";
 
 /*  ---- Brokers ---- */
@@ -74,6 +73,18 @@ int fixture_setup_ipc (void **state)
     return fixture_setup_ipc_with (NULL);
 }
 
+int fixture_setup_calm_tcp (void **state)
+{
+    (void) state;
+    return fixture_setup_tcp_with (s_calm_times);
+}
+
+int fixture_setup_calm_ipc (void **state)
+{
+    (void) state;
+    return fixture_setup_ipc_with (s_calm_times);
+}
+
 int fixture_teardown (void **state)
 {
     int rc = 0;
@@ -96,7 +107,8 @@ int fixture_teardown (void **state)
 
 process_t *fixture_start_broker (const char *listen, const char *config)
 {
-    const char *short_times = getenv ("HAWSER_WRAP") ? s_wrapped_times : s_short_times;
+    /*  Under valgrind a program may take seconds for what takes it milliseconds.  */
+    const char *short_times = getenv ("HAWSER_WRAP") ? s_calm_times : s_short_times;
     const char *text = config ? config : short_times;
     char name[32];
 

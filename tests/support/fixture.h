@@ -19,11 +19,16 @@ int fixture_setup_bare (void **state);
 int fixture_setup_tcp (void **state);
 int fixture_setup_ipc (void **state);
 
+/*  The same with heartbeats of 5 s, for tests that are not about silence: a busy machine may
+ *  keep a program from beating for longer than the short ones allow.  */
+int fixture_setup_calm_tcp (void **state);
+int fixture_setup_calm_ipc (void **state);
+
 /*  The same with that configuration, for the setups of a test program.  */
 int fixture_setup_tcp_with (const char *config);
 int fixture_setup_ipc_with (const char *config);
 
-/*  The teardown of all three: brokers get SIGTERM and must end with 0; then
+/*  The teardown of them all: brokers get SIGTERM and must end with 0; then
  *  process_teardown.  */
 int fixture_teardown (void **state);
 
