@@ -11,10 +11,11 @@
 #include <czmq.h>
 #include <inttypes.h>
 
-#define FRONT_SOCKETS    3    /* of libzmq: the ROUTER and both ends of its monitor */
-#define LINGER_MS        1000 /* for the last messages of a drain */
-#define REFUSALS_LOG_MS  1000 /* at most one line about refused connections in so long */
-#define IDLE_RETURNS_MAX 100  /* zloop returns without having called us: polling fails */
+#define FRONT_SOCKETS     3    /* of libzmq: the ROUTER and both ends of its monitor */
+#define FRONT_GENERATIONS 8    /* of all fronts, that may be on their way out at one time */
+#define LINGER_MS         1000 /* for the last messages of a drain */
+#define REFUSALS_LOG_MS   1000 /* at most one line about refused connections in so long */
+#define IDLE_RETURNS_MAX  100  /* zloop returns without having called us: polling fails */
 
 #define EPOCH_BEGIN_S INT64_C (1577836800) /* 2020-01-01, where epochs begin */
 
@@ -299,11 +300,11 @@ static int new_fronts (hws_broker_t *self, const hws_broker_settings_t *settings
     return rc == 0 ? hws_fronts_new (&self->turn.fronts, &options) : rc;
 }
 
-/*  Room for all dedicated fronts, twice: a socket that is closed is gone only when libzmq has
- *  sent its last words.  */
+/*  Room for all dedicated fronts, several times: a socket that is closed is gone only when libzmq
+ *  has sent its last words, and anchors may come and go faster.  */
 static int new_context (hws_broker_t *self)
 {
-    const size_t sockets = FRONT_SOCKETS * (1 + 2 * self->room.fronts);
+    const size_t sockets = FRONT_SOCKETS * (1 + FRONT_GENERATIONS * self->room.fronts);
     self->context = zmq_ctx_new ();
     if (!self->context) {
         return HWS_ENO_MEMORY;
