@@ -200,6 +200,8 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
         snprintf (reason, sizeof reason, "%s",
                   code == HWS_ELIMIT ? "the broker has all the waiting attaches it takes"
                                      : "the broker is out of memory");
+    } else {
+        hws_waiting_forget (engine, peer, request->session_id);
     }
     if (code != 0) {
         hws_engine_refuse (engine, peer, message, code, "%s", reason);

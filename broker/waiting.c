@@ -31,6 +31,14 @@ bool hws_waiting_has (const hws_peer_t *peer, uint64_t session_id)
     return find (peer, session_id) != NULL;
 }
 
+void hws_waiting_forget (hws_engine_t *engine, const hws_peer_t *peer, uint64_t session_id)
+{
+    hws_waiting_t *const self = find (peer, session_id);
+    if (self) {
+        hws_waiting_free (engine, self);
+    }
+}
+
 int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message, int code)
 {
     const hws_attach_t *const request = &message->as.attach;

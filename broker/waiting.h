@@ -33,6 +33,9 @@ int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t
 /*  Whether an attach of this session waits.  */
 bool hws_waiting_has (const hws_peer_t *peer, uint64_t session_id);
 
+/*  The attach was asked again and answered: if it waits, it does no longer.  */
+void hws_waiting_forget (hws_engine_t *engine, const hws_peer_t *peer, uint64_t session_id);
+
 /*  An anchor came, has room again, is bound or is gone: the attaches that name it try again, in
  * order.  */
 void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor);

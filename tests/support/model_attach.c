@@ -215,16 +215,30 @@ static void take_waiting (model_t *self, size_t place)
              (self->waiting_count - place) * sizeof *self->waiting);
 }
 
+/*  Asked again and answered at once, it waits no longer.  */
+static void forget_waiting (model_t *self, int client, uint64_t session_id)
+{
+    for (size_t i = 0; i < self->waiting_count; i++) {
+        const model_waiting_t *const it = &self->waiting[i];
+        if (it->client == client && it->request.session_id == session_id) {
+            take_waiting (self, i);
+            return;
+        }
+    }
+}
+
 void model_attach (model_t *self, int client, uint64_t id, const model_attach_t *request)
 {
     const char *refusal = try_attach (self, client, id, request, "kept");
     if (refusal == NULL) {
+        forget_waiting (self, client, request->session_id);
         return;
     }
     const bool is_binding = strcmp (refusal, "would_block") == 0;
     const bool may_wait =
         is_worth_waiting (refusal) && request->wait_ms > 0 && !self->clients[client].is_away;
     if (!may_wait && !is_binding) {
+        forget_waiting (self, client, request->session_id);
         model_refuse (self, client, "ATTACH", id, refusal);
         return;
     }

@@ -141,6 +141,23 @@ static void attach_waits_for_room_in_the_buffer (void **state)
     assert_int_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.sender_id, 3);
 }
 
+/*  An ending makes room before it is acknowledged, for who asks then.  */
+static void attach_that_is_asked_again_and_seated_waits_no_longer (void **state)
+{
+    (void) state;
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 8192}}; /* two floors */
+    const hws_handle_t handle = anchor_open (s_receiver, 2, "small", &open);
+    stream_t first = stream_attach (s_sender, 1, handle);
+    stream_attach (s_sender, 2, handle);
+    ask_named (s_sender, 3, "small", 1000);
+    stream_end (&first);
+
+    ask_named (s_sender, 3, "small", 1000);
+
+    assert_int_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.sender_id, 3);
+    assert_int_equal (hws_engine_counts (s_world.engine).waiting, 0);
+}
+
 static void waiting_attach_learns_that_its_anchor_is_closed (void **state)
 {
     (void) state;
@@ -172,6 +189,7 @@ int main (void)
         TEST (waiting_attaches_are_limited_in_number_and_time),
         TEST (data_of_a_waiting_attach_is_dropped_silently),
         TEST (attach_waits_for_room_in_the_buffer),
+        TEST (attach_that_is_asked_again_and_seated_waits_no_longer),
         TEST (waiting_attach_learns_that_its_anchor_is_closed),
     };
     return cmocka_run_group_tests_name ("engine waiting", tests, NULL, NULL);
