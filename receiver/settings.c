@@ -133,8 +133,8 @@ static const hws_field_t s_fields[] = {
      .offset = AT (dedicated),
      .preset = "false",
      .option = {"dedicated", 0, NULL},
-     .help = "have a socket of the broker's for this anchor alone, on a port of its own; senders "
-             "find it"},
+     .help = "have a socket of the broker's for this anchor alone, a port or a path of its own; "
+             "senders find it"},
     {.key = "heartbeat_interval_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (heartbeat_interval_ms),
@@ -169,7 +169,7 @@ static const hws_field_t s_fields[] = {
      .min = 1,
      .max = UINT32_MAX,
      .option = {"max-senders", 0, "N"},
-     .help = "senders at one time; none: as many as the broker allows"},
+     .help = "senders at one time; none: as many as the broker allows; with --exclusive always 1"},
     {.key = "buffer_bytes",
      .type = HWS_FIELD_SIZE,
      .offset = AT (buffer_bytes),

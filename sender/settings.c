@@ -45,8 +45,10 @@ static const hws_field_t s_fields[] = {
      .preset = "0",
      .max = HWS_INTEGER_MAX,
      .option = {"wait", 'w', "DURATION"},
-     .help = "wait so long for a broker that is not there yet, and as long for the anchor; 0: 5 s "
-             "for a broker and not at all for an anchor; none: for ever"},
+     .help =
+         "wait so long for a broker that is not there yet, and as long for the anchor or room in "
+         "its buffer, but not for another sender to leave; 0: 5 s for a broker and not at all "
+         "for an anchor; none: for ever"},
     {.key = "give_up_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (give_up_ms),
