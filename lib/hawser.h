@@ -136,7 +136,7 @@ typedef struct {
     int64_t unattached_timeout_ms; /* the anchor expires when it has no sender for so long;
                                       HWS_FOREVER: never */
     int64_t orphan_ttl_ms;         /* how long senders wait for a receiver that is away */
-    int64_t max_senders;           /* at one time; HWS_FOREVER: unlimited */
+    int64_t max_senders;           /* at one time; HWS_FOREVER: unlimited; exclusive: always 1 */
     int64_t buffer_bytes;          /* all records that are sent and not yet acknowledged */
     int64_t wait_ms;               /* how long hws_receiver_open waits for the broker's answer */
     bool manual_ack;               /* records count as consumed by hws_receiver_ack only */
@@ -153,8 +153,8 @@ void hws_receiver_options_init (hws_receiver_options_t *options);
 /*  Opens an anchor. `name` may be null: the anchor then has only its handle.
  *  `options` may be null. On success `*receiver` is the caller's. Returns 0,
  *  HWS_EINVALID (a name that breaks the rules), HWS_ENAME_IN_USE, HWS_ELIMIT,
- *  HWS_EBAD_REQUEST, HWS_EDENIED, HWS_EUNREACHABLE, HWS_ETIMEOUT,
- *  HWS_ENO_MEMORY; hws_client_error has the sentence.  */
+ *  HWS_EBAD_REQUEST, HWS_EDENIED, HWS_ECANCELLED (its token was cancelled), HWS_EUNREACHABLE,
+ *  HWS_ETIMEOUT, HWS_ENO_MEMORY; hws_client_error has the sentence.  */
 int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const char *name,
                        const hws_receiver_options_t *options);
 
@@ -188,8 +188,8 @@ typedef enum {
  *      lost             the broker was restarted, or knows nothing of it
  *      abandoned        the receiver did not come back
  *      receiver_closed  the receiver closed the anchor
- *      requested        somebody asked for it
- *      expired          no sender attached in time
+ *      requested        somebody asked for it, or cancelled its token
+ *      expired          it had no sender for unattached_timeout_ms
  *      superseded       another receiver took over
  *      interrupted      the sender cancelled it itself
  *      unknown          nobody remembers, or a newer broker's word
@@ -251,8 +251,9 @@ typedef struct hws_sender hws_sender_t;
 
 typedef struct {
     const char *label;     /* shown to the receiver; null: none */
-    int64_t wait_ms;       /* also wait so long for a broker, an anchor or its room that are not
-                              there yet; HWS_FOREVER; 0: do not */
+    int64_t wait_ms;       /* also wait so long for a broker, an anchor or room in its buffer that
+                              are not there yet, but not for another sender to leave
+                              (HWS_EMAX_SENDERS); HWS_FOREVER; 0: do not */
     uint64_t cancel_token; /* cancels the attach and the stream, see hws_token_new; 0: none */
 } hws_sender_options_t;
 
