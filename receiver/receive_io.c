@@ -183,7 +183,10 @@ static int refuse (receive_t *self, int code)
     const char *const hint = code == HWS_ENAME_IN_USE && !hws_recv_has_wait (self->settings)
                                  ? " (its receiver may be away: try --wait)"
                                  : "";
-    if (strstr (text, subject)) {
+    if (code == HWS_ECANCELLED) {
+        hws_console_say (&self->console, HWS_LOG_ERROR,
+                         "cancelled(requested) before it was open: %s", text);
+    } else if (strstr (text, subject)) {
         hws_console_say (&self->console, HWS_LOG_ERROR, "%s%s", text, hint);
     } else {
         hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s%s", subject,

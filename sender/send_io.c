@@ -242,7 +242,10 @@ static int refuse (send_t *self, int code)
     const int status = hws_exit_of_refusal (code, has_wait (self));
     const bool is_about_broker = code == HWS_EUNREACHABLE || code == HWS_ETRANSPORT;
     const char *const subject = is_about_broker ? self->settings->broker : self->settings->anchor;
-    if (strstr (text, subject)) {
+    if (code == HWS_ECANCELLED) {
+        hws_console_say (&self->console, HWS_LOG_ERROR,
+                         "cancelled(requested) before it was attached: %s", text);
+    } else if (strstr (text, subject)) {
         hws_console_say (&self->console, HWS_LOG_ERROR, "%s", text);
     } else {
         hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s", subject,

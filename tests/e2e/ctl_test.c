@@ -50,7 +50,9 @@ static void a_token_that_is_cancelled_before_the_attach_is_3 (void **state)
     process_t *sender =
         process_start (&files, "hawser-send", "--anchor", "port", "--cancel-token", token, NULL);
     process_expect_exit (sender, 3);
-    assert_string_equal (process_errors (sender), "hawser-send: port: not needed any more\n");
+    assert_string_equal (
+        process_errors (sender),
+        "hawser-send: cancelled(requested) before it was attached: not needed any more\n");
     process_t *other = process_start (&files, "hawser-send", "--anchor", "port", NULL);
     process_expect_exit (other, 0);
     process_expect_exit (receiver, 0);
@@ -70,7 +72,8 @@ static void an_attach_that_waits_is_cancelled_by_its_token (void **state)
     cancel_token (token, "too late");
 
     process_expect_exit (sender, 3);
-    assert_string_equal (process_errors (sender), "hawser-send: port: too late\n");
+    assert_string_equal (process_errors (sender),
+                         "hawser-send: cancelled(requested) before it was attached: too late\n");
     assert_int_equal (fixture_statistic ("waiting"), 0);
 }
 
