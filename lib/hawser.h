@@ -161,7 +161,8 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
 /*  The anchor's handle, 32 hexadecimal digits; lives as long as the receiver.  */
 const char *hws_receiver_handle (const hws_receiver_t *receiver);
 
-/*  Changes how long the anchor may be without a sender, HWS_FOREVER: for ever. While it has
+/*  Changes how long the anchor may be without a sender; HWS_FOREVER: for ever, 0: it closes as
+ *  soon as it has none. While it has
  *  none the new time begins now, in full; while it has one, when the last is gone. Waits for
  *  the broker's answer. Returns 0, HWS_EINVALID, HWS_EBAD_REQUEST (the broker does not take
  *  it, all stays as it was), HWS_ECLOSED, or HWS_EUNREACHABLE after the client's connect_ms:
