@@ -11,8 +11,9 @@ int hws_exit_of_refusal (int code, bool has_wait)
     case HWS_ENAME_IN_USE:
         return has_wait ? HWS_EXIT_TIMEOUT : HWS_EXIT_FAILED;
     case HWS_EUNREACHABLE:
-    case HWS_ETRANSPORT:
         return has_wait ? HWS_EXIT_TIMEOUT : HWS_EXIT_UNREACHABLE;
+    case HWS_ETRANSPORT: /* the broker cannot bind the anchor's own front, however long one waits */
+        return HWS_EXIT_UNREACHABLE;
     case HWS_ETIMEOUT:
         return HWS_EXIT_TIMEOUT;
     case HWS_EMAX_SENDERS:
