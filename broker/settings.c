@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/version.h"
 #include "conf/endpoint.h"
-#include "conf/words.h"
+#include "conf/fields.h"
 
 #include <inttypes.h>
 
@@ -216,13 +216,7 @@ static const hws_field_t s_fields[] = {
      .max = 1000000,
      .help = "messages that wait for one connection"},
 
-    {.key = "log.level",
-     .type = HWS_FIELD_WORD,
-     .offset = AT (log_level),
-     .preset = "info",
-     .words = hws_level_words,
-     .option = {"log-level", 0, "LEVEL"},
-     .help = "what is logged: error, warn, info or debug"},
+    HWS_FIELD_OF_LOG_LEVEL (AT (log_level), "what is logged: error, warn, info or debug"),
     {.key = "drain_timeout_ms",
      .type = HWS_FIELD_DURATION,
      .offset = AT (drain_timeout_ms),
@@ -237,8 +231,8 @@ static const hws_field_t s_fields[] = {
 };
 
 static const hws_alias_t s_aliases[] = {
-    {.option = {"verbose", 'v', NULL}, .key = "log.level", .step = 1, .help = "log more"},
-    {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "log less"},
+    HWS_ALIAS_OF_VERBOSE ("log more"),
+    HWS_ALIAS_OF_QUIET ("log less"),
 };
 
 /*  ---- Rules between fields ---- */

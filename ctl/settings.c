@@ -1,7 +1,6 @@
 #include "ctl/settings.h"
 
-#include "conf/endpoint.h"
-#include "conf/words.h"
+#include "conf/fields.h"
 
 #include <stdio.h>
 
@@ -10,14 +9,7 @@
 #define CONNECT_MS 5000 /* how long a broker may be absent when nothing is waited for */
 
 static const hws_field_t s_fields[] = {
-    {.key = "broker",
-     .type = HWS_FIELD_TEXT,
-     .offset = AT (broker),
-     .preset = HWS_DEFAULT_ENDPOINT,
-     .check = hws_endpoint_check_connect,
-     .environment = "HAWSER_BROKER",
-     .option = {"broker", 'b', "ENDPOINT"},
-     .help = "where the broker listens"},
+    HWS_FIELD_OF_BROKER (AT (broker)),
     {.key = "reason",
      .type = HWS_FIELD_TEXT,
      .offset = AT (reason),
@@ -25,14 +17,8 @@ static const hws_field_t s_fields[] = {
      .check = hws_check_sentence,
      .option = {"reason", 'r', "TEXT"},
      .help = "what both ends of a cancelled stream are told"},
-    {.key = "wait_ms",
-     .type = HWS_FIELD_DURATION,
-     .offset = AT (wait_ms),
-     .is_nullable = true,
-     .preset = "0",
-     .max = HWS_INTEGER_MAX,
-     .option = {"wait", 'w', "DURATION"},
-     .help = "wait so long for a broker that is not there yet; 0: 5 s; none: for ever"},
+    HWS_FIELD_OF_WAIT (AT (wait_ms),
+                       "wait so long for a broker that is not there yet; 0: 5 s; none: for ever"),
     {.type = HWS_FIELD_OPERANDS, .offset = AT (words), .max = 16},
 };
 

@@ -1,7 +1,6 @@
 #include "receiver/settings.h"
 
-#include "conf/endpoint.h"
-#include "conf/words.h"
+#include "conf/fields.h"
 
 #define AT(member) offsetof (hws_recv_settings_t, member)
 #define DAY_MS     86400000
@@ -15,14 +14,7 @@ const char *const hws_format_words[] = {
 };
 
 static const hws_field_t s_fields[] = {
-    {.key = "broker",
-     .type = HWS_FIELD_TEXT,
-     .offset = AT (broker),
-     .preset = HWS_DEFAULT_ENDPOINT,
-     .check = hws_endpoint_check_connect,
-     .environment = "HAWSER_BROKER",
-     .option = {"broker", 'b', "ENDPOINT"},
-     .help = "where the broker listens"},
+    HWS_FIELD_OF_BROKER (AT (broker)),
     {.key = "anchor",
      .type = HWS_FIELD_TEXT,
      .offset = AT (anchor),
@@ -32,15 +24,10 @@ static const hws_field_t s_fields[] = {
      .help =
          "name of the anchor to open; without one it has only a handle, which the line \"open - "
          "HANDLE\" on stderr tells"},
-    {.key = "wait_ms",
-     .type = HWS_FIELD_DURATION,
-     .offset = AT (wait_ms),
-     .is_nullable = true,
-     .preset = "0",
-     .max = HWS_INTEGER_MAX,
-     .option = {"wait", 'w', "DURATION"},
-     .help = "wait so long for a broker that is not there yet, and until the name is free; 0: 5 s "
-             "for a broker and not at all for the name; none: for ever"},
+    HWS_FIELD_OF_WAIT (
+        AT (wait_ms),
+        "wait so long for a broker that is not there yet, and until the name is free; 0: 5 s "
+        "for a broker and not at all for the name; none: for ever"),
     {.key = "senders",
      .type = HWS_FIELD_INTEGER,
      .offset = AT (senders),
@@ -98,30 +85,13 @@ static const hws_field_t s_fields[] = {
      .option = {"progress", 'p', NULL},
      .help = "show records, rate, bytes and senders on stderr if it is a terminal and no records "
              "go to one"},
-    {.key = "give_up_ms",
-     .type = HWS_FIELD_DURATION,
-     .offset = AT (give_up_ms),
-     .is_nullable = true,
-     .preset = "1m",
-     .max = HWS_INTEGER_MAX,
-     .option = {"give-up", 0, "DURATION"},
-     .help = "try so long to reach a broker that went away; none: for ever"},
-    {.key = "log.level",
-     .type = HWS_FIELD_WORD,
-     .offset = AT (log_level),
-     .preset = "info",
-     .words = hws_level_words,
-     .option = {"log-level", 0, "LEVEL"},
-     .help = "what is said on stderr: error, warn, info or debug"},
+    HWS_FIELD_OF_GIVE_UP (AT (give_up_ms)),
+    HWS_FIELD_OF_LOG_LEVEL (AT (log_level), "what is said on stderr: error, warn, info or debug"),
 
-    {.key = "cancel_token",
-     .type = HWS_FIELD_TEXT,
-     .offset = AT (cancel_token),
-     .is_nullable = true,
-     .check = hws_check_token,
-     .option = {"cancel-token", 0, "TOKEN"},
-     .help = "whoever knows this number can cancel the anchor, also before it is open "
-             "(hawser-ctl)"},
+    HWS_FIELD_OF_CANCEL_TOKEN (
+        AT (cancel_token),
+        "whoever knows this number can cancel the anchor, also before it is open "
+        "(hawser-ctl)"),
     {.key = "exclusive",
      .type = HWS_FIELD_FLAG,
      .offset = AT (exclusive),
@@ -180,9 +150,9 @@ static const hws_field_t s_fields[] = {
 };
 
 static const hws_alias_t s_aliases[] = {
-    {.option = {"null", '0', NULL}, .key = "framing", .value = "nul", .help = "--framing nul"},
-    {.option = {"verbose", 'v', NULL}, .key = "log.level", .step = 1, .help = "say more"},
-    {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "say less"},
+    HWS_ALIAS_OF_NULL,
+    HWS_ALIAS_OF_VERBOSE ("say more"),
+    HWS_ALIAS_OF_QUIET ("say less"),
 };
 
 static int check (hws_conf_t *conf, const void *values)

@@ -1,21 +1,13 @@
 #include "sender/settings.h"
 
-#include "conf/endpoint.h"
-#include "conf/words.h"
+#include "conf/fields.h"
 
 #define AT(member) offsetof (hws_send_settings_t, member)
 
 #define CONNECT_MS 5000 /* how long a broker may be absent when nothing is waited for */
 
 static const hws_field_t s_fields[] = {
-    {.key = "broker",
-     .type = HWS_FIELD_TEXT,
-     .offset = AT (broker),
-     .preset = HWS_DEFAULT_ENDPOINT,
-     .check = hws_endpoint_check_connect,
-     .environment = "HAWSER_BROKER",
-     .option = {"broker", 'b', "ENDPOINT"},
-     .help = "where the broker listens"},
+    HWS_FIELD_OF_BROKER (AT (broker)),
     {.key = "anchor",
      .type = HWS_FIELD_TEXT,
      .offset = AT (anchor),
@@ -30,33 +22,16 @@ static const hws_field_t s_fields[] = {
      .check = hws_check_label,
      .option = {"label", 'l', "LABEL"},
      .help = "what the receiver calls this sender"},
-    {.key = "cancel_token",
-     .type = HWS_FIELD_TEXT,
-     .offset = AT (cancel_token),
-     .is_nullable = true,
-     .check = hws_check_token,
-     .option = {"cancel-token", 0, "TOKEN"},
-     .help = "whoever knows this number can cancel the stream, also before it is attached "
-             "(hawser-ctl)"},
-    {.key = "wait_ms",
-     .type = HWS_FIELD_DURATION,
-     .offset = AT (wait_ms),
-     .is_nullable = true,
-     .preset = "0",
-     .max = HWS_INTEGER_MAX,
-     .option = {"wait", 'w', "DURATION"},
-     .help =
-         "wait so long for a broker that is not there yet, and as long for the anchor or room in "
-         "its buffer, but not for another sender to leave; 0: 5 s for a broker and not at all "
-         "for an anchor; none: for ever"},
-    {.key = "give_up_ms",
-     .type = HWS_FIELD_DURATION,
-     .offset = AT (give_up_ms),
-     .is_nullable = true,
-     .preset = "1m",
-     .max = HWS_INTEGER_MAX,
-     .option = {"give-up", 0, "DURATION"},
-     .help = "try so long to reach a broker that went away; none: for ever"},
+    HWS_FIELD_OF_CANCEL_TOKEN (
+        AT (cancel_token),
+        "whoever knows this number can cancel the stream, also before it is attached "
+        "(hawser-ctl)"),
+    HWS_FIELD_OF_WAIT (
+        AT (wait_ms),
+        "wait so long for a broker that is not there yet, and as long for the anchor or room in "
+        "its buffer, but not for another sender to leave; 0: 5 s for a broker and not at all "
+        "for an anchor; none: for ever"),
+    HWS_FIELD_OF_GIVE_UP (AT (give_up_ms)),
     {.key = "framing",
      .type = HWS_FIELD_WORD,
      .offset = AT (framing),
@@ -86,20 +61,14 @@ static const hws_field_t s_fields[] = {
      .preset = "false",
      .option = {"progress", 'p', NULL},
      .help = "show records, rate and bytes on stderr if it is a terminal"},
-    {.key = "log.level",
-     .type = HWS_FIELD_WORD,
-     .offset = AT (log_level),
-     .preset = "info",
-     .words = hws_level_words,
-     .option = {"log-level", 0, "LEVEL"},
-     .help = "what is said on stderr: error, warn, info or debug"},
+    HWS_FIELD_OF_LOG_LEVEL (AT (log_level), "what is said on stderr: error, warn, info or debug"),
     {.type = HWS_FIELD_OPERANDS, .offset = AT (files), .max = 65536, .check = hws_check_path},
 };
 
 static const hws_alias_t s_aliases[] = {
-    {.option = {"null", '0', NULL}, .key = "framing", .value = "nul", .help = "--framing nul"},
-    {.option = {"verbose", 'v', NULL}, .key = "log.level", .step = 1, .help = "say more"},
-    {.option = {"quiet", 'q', NULL}, .key = "log.level", .step = -1, .help = "say less"},
+    HWS_ALIAS_OF_NULL,
+    HWS_ALIAS_OF_VERBOSE ("say more"),
+    HWS_ALIAS_OF_QUIET ("say less"),
 };
 
 const hws_program_t hws_send_program = {
