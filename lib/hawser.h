@@ -162,11 +162,10 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
 const char *hws_receiver_handle (const hws_receiver_t *receiver);
 
 /*  Changes how long the anchor may be without a sender; HWS_FOREVER: for ever, 0: it closes as
- *  soon as it has none. While it has
- *  none the new time begins now, in full; while it has one, when the last is gone. Waits for
- *  the broker's answer. Returns 0, HWS_EINVALID, HWS_EBAD_REQUEST (the broker does not take
- *  it, all stays as it was), HWS_ECLOSED, or HWS_EUNREACHABLE after the client's connect_ms:
- *  a broker that comes back is told.  */
+ *  soon as it has none. While it has none the new time begins now, in full; while it has one,
+ *  when the last is gone. Waits for the broker's answer. Returns 0, HWS_EINVALID,
+ *  HWS_EBAD_REQUEST (the broker does not take it, all stays as it was), HWS_ECLOSED, or
+ *  HWS_EUNREACHABLE after the client's connect_ms: a broker that comes back is told.  */
 int hws_receiver_set_unattached_timeout (hws_receiver_t *receiver, int64_t timeout_ms);
 
 typedef enum {
