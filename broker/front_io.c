@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <zmq.h>
 
-#define RECEIVE_QUEUE       64              /* messages that wait for us from one connection */
+#define RECEIVE_BYTES       4194304         /* messages that wait for us from one connection */
 #define SOCKET_BUFFER_BYTES 262144          /* in the kernel, each way: latency under load */
 #define HANDSHAKE_MS        10000           /* then a connection that says nothing is closed */
 #define BACKLOG             1024            /* connections not yet accepted */
@@ -42,6 +42,13 @@ struct hws_front {
     bool is_reading;    /* in the middle of a message */
 };
 
+/*  libzmq counts messages, so how large they may be decides how many may wait.  */
+static int receive_mark (size_t message_bytes)
+{
+    const size_t count = RECEIVE_BYTES / message_bytes;
+    return count > 1 ? (int) count : 1;
+}
+
 static int set_options (void *socket, const hws_front_options_t *options)
 {
     const struct {
@@ -51,7 +58,7 @@ static int set_options (void *socket, const hws_front_options_t *options)
         {ZMQ_ROUTER_MANDATORY, 1},
         {ZMQ_ROUTER_HANDOVER, 0},
         {ZMQ_SNDHWM, options->send_queue < INT_MAX ? (int) options->send_queue : INT_MAX},
-        {ZMQ_RCVHWM, RECEIVE_QUEUE},
+        {ZMQ_RCVHWM, receive_mark (options->message_bytes)},
         {ZMQ_SNDBUF, SOCKET_BUFFER_BYTES},
         {ZMQ_RCVBUF, SOCKET_BUFFER_BYTES},
         {ZMQ_LINGER, 0},

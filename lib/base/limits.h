@@ -14,7 +14,7 @@
 #define HWS_EARLY_RECORDS 64    /* what a sender may send behind its ATTACH, before the answer */
 #define HWS_EARLY_BYTES   16384 /* the same in bytes */
 
-#define HWS_BATCH_BYTES_DEFAULT 65536   /* largest message, batch header included */
+#define HWS_BATCH_BYTES_DEFAULT 262144  /* a broker's largest message, batch header included */
 #define HWS_BATCH_BYTES_MIN     4096    /* what any broker takes: the longest ATTACHED fits */
 #define HWS_SLOT_BYTES_DEFAULT  1048576 /* slot_byte_budget when it is 0 or absent */
 

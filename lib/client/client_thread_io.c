@@ -181,7 +181,7 @@ typedef enum { IDLE, BLOCKED, BUSY } turn_t;
  *  queues something from now on wakes the thread.  */
 static turn_t send_turn (hws_client_t *self)
 {
-    size_t batch_bytes = HWS_BATCH_BYTES_DEFAULT;
+    size_t batch_bytes = HWS_BATCH_BYTES_MIN;
     for (int i = 0; i < MESSAGES_PER_TURN; i++) {
         if (!send_unsent (self)) {
             if (!is_given_up (self)) {

@@ -245,7 +245,7 @@ static int accept_part (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t
         return HWS_EMALFORMED;
     }
     if (part.size > stream->join_room - stream->join_size || !stream->join) {
-        size_t room = stream->join_room ? 2 * stream->join_room : 4 * HWS_BATCH_BYTES_DEFAULT;
+        size_t room = stream->join_room ? 2 * stream->join_room : HWS_BATCH_BYTES_DEFAULT;
         if (room - stream->join_size < part.size) {
             room = stream->join_size + part.size;
         }

@@ -214,7 +214,7 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     self->broker_id = answer->broker_id;
     self->epoch = answer->epoch;
     self->error[0] = '\0';
-    self->batch_bytes = answer->batch_bytes ? answer->batch_bytes : HWS_BATCH_BYTES_DEFAULT;
+    self->batch_bytes = answer->batch_bytes;
     if (self->batch_bytes < HWS_BATCH_BYTES_MIN) {
         self->batch_bytes = HWS_BATCH_BYTES_MIN;
     }
@@ -498,7 +498,7 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
     memset (self, 0, sizeof *self);
     self->options = *options;
     self->backoff_ms = HWS_BACKOFF_MIN_MS;
-    self->batch_bytes = HWS_BATCH_BYTES_DEFAULT;
+    self->batch_bytes = HWS_BATCH_BYTES_MIN;
     self->heard_at = self->sent_at = self->pinged_at = now;
     hws_random_init (&self->random, options->seed);
     hws_request_init (&self->hello, HWS_ABOUT_HELLO, self);

@@ -75,7 +75,7 @@ static void start_engine (network_t *self)
                    .wait_ms = 60000,
                    .tombstones = 100,
                    .record_bytes = 1 << 20,
-                   .batch_bytes = HWS_BATCH_BYTES_DEFAULT},
+                   .batch_bytes = NETWORK_BATCH_BYTES},
     };
     assert_int_equal (hws_engine_new (&self->engine, &options), 0);
 }

@@ -11,7 +11,7 @@
 #include "broker/engine.h"
 #include "client/session.h"
 
-enum { NETWORK_CLIENTS = 8 };
+enum { NETWORK_CLIENTS = 8, NETWORK_BATCH_BYTES = 65536 };
 
 typedef struct {
     hws_session_t session;
@@ -34,7 +34,7 @@ typedef struct {
     int fronts;           /* that are bound */
     int count;
     network_client_t clients[NETWORK_CLIENTS];
-    uint8_t buffer[HWS_BATCH_BYTES_DEFAULT];
+    uint8_t buffer[NETWORK_BATCH_BYTES];
 } network_t;
 
 /*  A network with `count` clients; give-up after 60 s, connect after 5 s.  */

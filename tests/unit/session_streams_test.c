@@ -110,7 +110,7 @@ static void oversized_record_moves (void **state)
  *  message, or null for a batch, with the streams of its runs.  */
 static const char *take_message (int client, uint64_t *streams, size_t *count)
 {
-    static uint8_t buffer[HWS_BATCH_BYTES_DEFAULT];
+    static uint8_t buffer[NETWORK_BATCH_BYTES];
     hws_action_t action;
     assert_true (hws_session_pop (session (client), s_network.now, buffer, sizeof buffer, &action));
     *count = 0;

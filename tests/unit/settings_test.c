@@ -216,7 +216,7 @@ static void the_schema_has_types_ranges_and_defaults (void **state)
     assert_string_equal (at (batch, "type")->valuestring, "integer");
     assert_true (at (batch, "minimum")->valueint == 4096);
     assert_true (at (batch, "maximum")->valueint == 1048576);
-    assert_true (at (batch, "default")->valueint == 65536);
+    assert_true (at (batch, "default")->valueint == 262144);
     assert_int_equal (cJSON_GetArraySize (at (level, "enum")), 4);
     cJSON_Delete (schema);
     free (text);
@@ -257,7 +257,7 @@ static void the_broker_runs_with_no_configuration_at_all (void **state)
     assert_true (settings->limits.cancel_orphans == 65536);
     assert_true (settings->limits.cancel_orphans_per_peer == 1024);
     assert_true (settings->limits.record_bytes == 16 << 20);
-    assert_true (settings->limits.batch_bytes == 65536);
+    assert_true (settings->limits.batch_bytes == 262144);
     assert_int_equal (settings->limits.buffer_bytes.state, HWS_NULL);
     assert_true (settings->send_queue == 1024 && settings->drain_timeout_ms == 5000);
     assert_int_equal (settings->log_level, HWS_LOG_INFO);
