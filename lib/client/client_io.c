@@ -21,22 +21,17 @@ enum {
 
 /*  ---- Forks ---- */
 
-static atomic_uint s_forks;
+atomic_uint hws_client_forks;
 static pthread_once_t s_forks_once = PTHREAD_ONCE_INIT;
 
 static void count_fork (void)
 {
-    atomic_fetch_add (&s_forks, 1);
+    atomic_fetch_add (&hws_client_forks, 1);
 }
 
 static void watch_forks (void)
 {
     pthread_atfork (NULL, NULL, count_fork);
-}
-
-bool hws_client_is_ours (const hws_client_t *self)
-{
-    return self->forks == atomic_load_explicit (&s_forks, memory_order_relaxed);
 }
 
 /*  ---- Lock and waits ---- */
@@ -122,7 +117,7 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
     if (!self) {
         return HWS_ENO_MEMORY;
     }
-    self->forks = atomic_load (&s_forks);
+    self->forks = atomic_load (&hws_client_forks);
     snprintf (self->endpoint, sizeof self->endpoint, "%s", options->endpoint);
     self->parts = *parts;
     self->parent = parent;

@@ -26,6 +26,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+extern atomic_uint hws_client_forks; /* of this process and its ancestors, since the first client */
+
 struct hws_client {
     pthread_mutex_t lock;      /* of session, is_asleep, is_stopping, privates, the conditions */
     pthread_cond_t gone;       /* the session is GONE */
@@ -92,7 +94,10 @@ hws_client_t *hws_client_away (const hws_client_t *self);
 void hws_client_last_word (hws_client_t *self, hws_reason_t text);
 
 /*  Whether the process is the one that made the client.  */
-bool hws_client_is_ours (const hws_client_t *self);
+static inline bool hws_client_is_ours (const hws_client_t *self)
+{
+    return self->forks == atomic_load_explicit (&hws_client_forks, memory_order_relaxed);
+}
 
 /*  Lock; and unlock, waking the thread if there is work for it.  */
 void hws_client_lock (hws_client_t *self);

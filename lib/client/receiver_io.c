@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-/*  When what was consumed is published although there is more to read.  */
-enum { PUBLISH_BYTES = 64 * 1024, PUBLISH_MS = 10, CLOSE_MS = 1000 };
+/*  When what was consumed is published although there is more to read. All that is at hand was
+ *  within the windows, and what is taken next waits until all of it is published: so the bytes
+ *  need not be few beside a window, they keep the acknowledgements of a long queue in parts.  */
+enum { PUBLISH_BYTES = 256 * 1024, PUBLISH_MS = 10, CLOSE_MS = 1000 };
 
 struct hws_receiver {
     hws_session_receiver_t core; /* first: the session's callbacks get its address */
@@ -25,19 +26,34 @@ struct hws_receiver {
     atomic_bool is_closing; /* the program has cancelled the anchor */
     atomic_bool is_over;    /* the anchor is closed, by whomever */
     bool is_taking;         /* the thread that receives waits; it has published everything */
+    bool is_flush_set;      /* the client's thread will publish what the program leaves */
+    atomic_bool is_stirred; /* the next receive looks at more than the next record */
 
     /* of the thread that receives */
     atomic_bool is_busy; /* there is one */
     hws_rx_reader_t reader;
-    int64_t published_at; /* on the coarse clock */
-    bool is_flush_set;    /* the client's thread will publish what the program leaves */
 };
+
+/*  Within PUBLISH_MS the client's thread publishes what is consumed by then, and so on while
+ *  there is something; under the lock. Has the thread to be woken for that?  */
+static bool set_flush (hws_receiver_t *self)
+{
+    if (self->manual_ack || self->is_flush_set) {
+        return false;
+    }
+    self->is_flush_set = true;
+    hws_session_flush_at (&self->core, hws_clock_ms () + PUBLISH_MS);
+    return true;
+}
 
 static void notified (hws_session_receiver_t *core)
 {
     hws_receiver_t *const self = hws_container_of (core, hws_receiver_t, core);
     if (core->rx.state == HWS_RX_CLOSED) {
         atomic_store_explicit (&self->is_over, true, memory_order_relaxed);
+    }
+    if (hws_rx_has_events (&core->rx)) {
+        set_flush (self); /* by the client's thread, which need not be woken */
     }
     if (self->waiting > 0) {
         pthread_cond_broadcast (&self->changed);
@@ -61,17 +77,19 @@ static bool try_enter (hws_receiver_t *self)
     return !atomic_exchange_explicit (&self->is_busy, true, memory_order_acquire);
 }
 
-/*  Begins to use the reader; false when another thread does. A close that does is no receive,
- *  and does so only with the lock held.  */
-static bool enter (hws_receiver_t *self)
+/*  A close that uses the reader is no receive, and does so only with the lock held.  */
+static __attribute__ ((noinline)) bool enter_locked (hws_receiver_t *self)
 {
-    if (try_enter (self)) {
-        return true;
-    }
     hws_client_lock (self->client);
     const bool is_entered = try_enter (self);
     hws_client_unlock (self->client, false);
     return is_entered;
+}
+
+/*  Begins to use the reader; false when another thread does.  */
+static inline bool enter (hws_receiver_t *self)
+{
+    return try_enter (self) || enter_locked (self);
 }
 
 static void leave (hws_receiver_t *self)
@@ -80,19 +98,25 @@ static void leave (hws_receiver_t *self)
 }
 
 /*  The program may read for a moment and then compute for a minute: what it has consumed by
- *  now is published in its place, on the client's thread and under the lock.  */
+ *  now is published in its place, on the client's thread and under the lock. Where it stands
+ *  still nobody has to look again until it goes on.  */
 static void flush_due (hws_session_receiver_t *core)
 {
     hws_receiver_t *const self = hws_container_of (core, hws_receiver_t, core);
+    self->is_flush_set = false;
     if (self->is_taking) {
-        self->is_flush_set = false;
-    } else if (try_enter (self)) {
-        self->is_flush_set = false;
-        hws_rx_reader_publish (&self->reader);
-        leave (self);
-    } else {
-        hws_session_flush_at (core, hws_clock_ms () + PUBLISH_MS);
+        return;
     }
+    if (!try_enter (self)) {
+        set_flush (self);
+        return;
+    }
+    if (hws_rx_reader_publish (&self->reader)) {
+        set_flush (self);
+    } else {
+        atomic_store_explicit (&self->is_stirred, true, memory_order_relaxed);
+    }
+    leave (self);
 }
 
 /*  ---- Opening ---- */
@@ -170,6 +194,7 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
     atomic_init (&self->ready, -1);
     atomic_init (&self->is_closing, false);
     atomic_init (&self->is_over, false);
+    atomic_init (&self->is_stirred, false);
     atomic_init (&self->is_busy, false);
     hws_rx_reader_init (&self->reader, &self->core.rx);
     int rc = take_options (&self->core.options, name, options);
@@ -239,14 +264,6 @@ int hws_receiver_set_unattached_timeout (hws_receiver_t *receiver, int64_t timeo
 
 /*  ---- Receiving ---- */
 
-/*  A clock that costs a few nanoseconds and moves every few milliseconds.  */
-static int64_t coarse_ms (void)
-{
-    struct timespec now;
-    clock_gettime (CLOCK_MONOTONIC_COARSE, &now);
-    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void publish (hws_receiver_t *self)
 {
     hws_client_lock (self->client);
@@ -254,23 +271,12 @@ static void publish (hws_receiver_t *self)
     hws_client_unlock (self->client, has_news);
 }
 
-/*  What is consumed is said in time, although there is more to read, and whether or not the
- *  program reads it.  */
-static void publish_in_time (hws_receiver_t *self)
+/*  The program goes on.  */
+static void watch_progress (hws_receiver_t *self)
 {
-    if (self->manual_ack || !self->reader.touched) {
-        return;
-    }
-    const int64_t now = coarse_ms ();
-    if (self->reader.unpublished >= PUBLISH_BYTES || now - self->published_at >= PUBLISH_MS) {
-        self->published_at = now;
-        publish (self);
-    } else if (!self->is_flush_set) {
-        self->is_flush_set = true;
-        hws_client_lock (self->client);
-        hws_session_flush_at (&self->core, hws_clock_ms () + PUBLISH_MS);
-        hws_client_unlock (self->client, true);
-    }
+    hws_client_lock (self->client);
+    const bool is_set = set_flush (self);
+    hws_client_unlock (self->client, is_set);
 }
 
 /*  Waits for events and takes them all. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK,
@@ -303,6 +309,7 @@ static int take (hws_receiver_t *self, const hws_time_limit_t *deadline)
     }
     if (hws_rx_has_events (rx)) {
         rc = hws_rx_reader_take (&self->reader);
+        has_news |= set_flush (self);
     }
     hws_client_unlock (client, has_news);
     return rc;
@@ -325,6 +332,48 @@ static void settle_ready (hws_receiver_t *self)
     hws_client_unlock (self->client, false);
 }
 
+/*  Receives, whatever has to be done for it. Apart, so that what most records take saves no
+ *  registers for it.  */
+static __attribute__ ((noinline)) int receive (hws_receiver_t *self, hws_event_t *event,
+                                               int64_t timeout_ms)
+{
+    hws_rx_reader_t *const reader = &self->reader;
+    bool is_stirred = atomic_exchange_explicit (&self->is_stirred, false, memory_order_acquire);
+    int rc = 0;
+    bool has_deadline = false;
+    hws_time_limit_t deadline = {.is_now = false};
+    for (;;) {
+        if (atomic_load_explicit (&self->is_closing, memory_order_relaxed)) {
+            hws_rx_reader_discard (reader);
+        }
+        if (atomic_load_explicit (&self->is_over, memory_order_relaxed)) {
+            hws_rx_reader_end (reader);
+        }
+        if (hws_rx_reader_next (reader, event)) {
+            if (is_stirred) {
+                watch_progress (self);
+            }
+            if (reader->unpublished >= PUBLISH_BYTES && !self->manual_ack) {
+                publish (self);
+            }
+            break;
+        }
+        if (!has_deadline) {
+            deadline = hws_time_limit_after (timeout_ms);
+            has_deadline = true;
+        }
+        rc = take (self, &deadline);
+        is_stirred = false;
+        if (rc) {
+            break;
+        }
+    }
+    settle_ready (self);
+    return rc;
+}
+
+/*  Most of all records lie in a run behind another one that is shown: of these there is no
+ *  clock, no lock and no list to look at.  */
 int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t timeout_ms)
 {
     if (!hws_client_is_ours (receiver->client)) {
@@ -333,31 +382,9 @@ int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t tim
     if (!enter (receiver)) {
         return HWS_EBUSY;
     }
-    hws_rx_reader_t *const reader = &receiver->reader;
-    int rc = 0;
-    bool has_deadline = false;
-    hws_time_limit_t deadline = {.is_now = false};
-    for (;;) {
-        if (atomic_load_explicit (&receiver->is_closing, memory_order_relaxed)) {
-            hws_rx_reader_discard (reader);
-        }
-        if (atomic_load_explicit (&receiver->is_over, memory_order_relaxed)) {
-            hws_rx_reader_end (reader);
-        }
-        if (hws_rx_reader_next (reader, event)) {
-            publish_in_time (receiver);
-            break;
-        }
-        if (!has_deadline) {
-            deadline = hws_time_limit_after (timeout_ms);
-            has_deadline = true;
-        }
-        rc = take (receiver, &deadline);
-        if (rc) {
-            break;
-        }
-    }
-    settle_ready (receiver);
+    const bool is_quick = !atomic_load_explicit (&receiver->is_stirred, memory_order_relaxed) &&
+                          hws_rx_reader_next_in_run (&receiver->reader, event);
+    const int rc = is_quick ? 0 : receive (receiver, event, timeout_ms);
     leave (receiver);
     return rc;
 }
@@ -435,6 +462,7 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     }
     hws_session_close (&client->session, hws_clock_ms (), &receiver->core, reason);
     atomic_store_explicit (&receiver->is_closing, true, memory_order_relaxed);
+    atomic_store_explicit (&receiver->is_stirred, true, memory_order_release);
     hws_client_unlock (client, true);
     int rc = 0;
     hws_client_lock (client);

@@ -26,8 +26,32 @@ static void touch (hws_rx_reader_t *self, hws_rx_stream_t *stream)
     }
 }
 
+/*  The application has consumed the run at hand up to a number and a place.  */
+static void count_run (hws_rx_reader_t *self, uint64_t seq, const uint8_t *at)
+{
+    hws_rx_stream_t *const stream = self->run;
+    const uint64_t records = seq - self->counted_seq;
+    if (records == 0) {
+        return;
+    }
+    const uint64_t bytes = (uint64_t) (at - self->counted);
+    self->counted_seq = seq;
+    self->counted = at;
+    stream->records += records;
+    stream->bytes += bytes - records * HWS_RECORD_HEADER_SIZE;
+    stream->consumed_seq = seq;
+    stream->consumed_bytes += bytes;
+    self->unpublished += bytes;
+    touch (self, stream);
+}
+
 void hws_rx_reader_settle (hws_rx_reader_t *self)
 {
+    if (self->run) {
+        self->hand = NULL;
+        count_run (self, self->seq, self->cursor.at);
+        return;
+    }
     hws_rx_stream_t *const stream = self->pending;
     if (!stream) {
         return;
@@ -49,9 +73,11 @@ static void hand_out (hws_rx_reader_t *self, hws_rx_stream_t *stream, uint64_t s
     self->is_pending_ending = false;
 }
 
+/*  Nothing of the entry is in hand.  */
 static void next_entry (hws_rx_reader_t *self)
 {
-    self->is_in_run = false;
+    self->run = NULL;
+    self->left = 0;
     self->entry++;
 }
 
@@ -64,12 +90,12 @@ static void break_stream (hws_rx_reader_t *self, hws_rx_stream_t *stream)
     next_entry (self);
 }
 
-/*  The next record of the run at hand. False at its end.  */
-static inline bool next_record (hws_rx_reader_t *self, hws_event_t *event)
+/*  The next record of the run at hand, when nothing of it is in hand. False at its end.  */
+static bool next_record (hws_rx_reader_t *self, hws_event_t *event)
 {
-    hws_rx_entry_t *const entry = &self->block->entries[self->entry];
-    hws_rx_stream_t *const stream = entry->stream;
+    hws_rx_stream_t *const stream = self->run;
     hws_bytes_t record;
+    const uint8_t *const at = self->cursor.at;
     if (self->left == 0) {
         if (self->cursor.left > 0) {
             break_stream (self, stream);
@@ -83,34 +109,32 @@ static inline bool next_record (hws_rx_reader_t *self, hws_event_t *event)
         return false;
     }
     self->left--;
+    self->hand = at;
     *event = (hws_event_t){.kind = HWS_EVENT_RECORD,
                            .sender_id = stream->sender_id,
                            .seq = self->seq++,
                            .label = stream->label,
                            .data = record.data,
                            .size = record.size};
-    stream->records++;
-    stream->bytes += record.size;
-    hand_out (self, stream, self->seq, HWS_RECORD_HEADER_SIZE + record.size);
     return true;
 }
 
 /*  Begins a run of records: what was seen before is passed over.  */
 static void begin_run (hws_rx_reader_t *self, const hws_rx_entry_t *entry)
 {
-    self->is_in_run = true;
-    self->cursor = hws_cursor (entry->body);
-    self->left = entry->count;
-    self->seq = entry->first_seq;
+    hws_cursor_t cursor = hws_cursor (entry->body);
     hws_bytes_t record;
     for (uint32_t i = 0; i < entry->skip; i++) {
-        if (hws_run_next_record (&self->cursor, &record) != 1) {
+        if (hws_run_next_record (&cursor, &record) != 1) {
             break_stream (self, entry->stream);
             return;
         }
-        self->left--;
-        self->seq++;
     }
+    self->run = entry->stream;
+    self->cursor = cursor;
+    self->counted = cursor.at;
+    self->left = entry->count - entry->skip;
+    self->seq = self->counted_seq = entry->first_seq + entry->skip;
 }
 
 static void show_joined (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws_event_t *event)
@@ -249,7 +273,7 @@ bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event)
             next_entry (self);
             continue;
         }
-        if (self->is_in_run) {
+        if (self->run) {
             if (next_record (self, event)) {
                 return true;
             }
@@ -273,7 +297,7 @@ bool hws_rx_reader_has_more (const hws_rx_reader_t *self)
     if (!self->block) {
         return false;
     }
-    const bool is_run_over = self->is_in_run && self->left == 0;
+    const bool is_run_over = self->run && self->left == 0;
     return self->entry + is_run_over < self->block->count || self->block->next;
 }
 
@@ -297,6 +321,10 @@ int hws_rx_reader_take (hws_rx_reader_t *self)
 bool hws_rx_reader_publish (hws_rx_reader_t *self)
 {
     bool has_news = false;
+    if (self->run) {
+        count_run (self, self->hand ? self->seq - 1 : self->seq,
+                   self->hand ? self->hand : self->cursor.at);
+    }
     while (self->touched) {
         hws_rx_stream_t *const stream = self->touched;
         self->touched = stream->touched_next;

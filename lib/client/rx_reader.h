@@ -10,21 +10,30 @@
 
 #include "client/rx.h"
 
-/*  The reading side. `pending` is the event that the application has in hand.  */
+/*  The reading side. The event that the application has in hand is a record of the run at hand,
+ *  from `hand` on, or what `pending` is about. Records cost nothing but a step of the cursor:
+ *  what they moved on in their stream is counted when it is published, or with the run's
+ *  last.  */
 typedef struct {
     hws_rx_t *rx;
-    hws_rx_block_t *block;    /* at hand, or null */
-    uint32_t entry;           /* of it, the one at hand */
-    bool is_in_run;           /* records of that entry are left */
-    uint32_t left;            /* so many */
+    hws_rx_block_t *block; /* at hand, or null */
+    uint32_t entry;        /* of it, the one at hand */
+
+    /* the run of records at hand */
+    uint32_t left;            /* records that were not shown */
+    hws_rx_stream_t *run;     /* its stream; null: there is none */
     uint64_t seq;             /* number of the next */
     hws_cursor_t cursor;      /* there */
-    hws_rx_stream_t *pending; /* stream of the event in hand, or null */
+    const uint8_t *hand;      /* where the record in hand begins, or null */
+    const uint8_t *counted;   /* what is before is counted in the stream */
+    uint64_t counted_seq;     /* likewise */
+    hws_rx_stream_t *pending; /* stream of any other event in hand, or null */
     uint64_t pending_seq;     /* consumed then */
     uint64_t pending_bytes;   /* counted then */
     bool is_pending_ending;
     hws_rx_stream_t *touched; /* streams with something consumed and not published */
-    uint64_t unpublished;     /* bytes consumed and not published, headers of records included */
+    uint64_t unpublished;     /* bytes consumed and not published, headers of records included, but
+                                 for those of the run at hand */
     bool is_closed;           /* the CLOSED event was shown */
     bool is_over;             /* the anchor is closed: clean endings are passed over */
     bool is_discarding;       /* only who came, broker-made endings and CLOSED are shown */
@@ -41,11 +50,33 @@ void hws_rx_reader_settle (hws_rx_reader_t *self);
  *  when more has to be taken. Views live until the next call.  */
 bool hws_rx_reader_next (hws_rx_reader_t *self, hws_event_t *event);
 
+/*  The same where it is cheap: in the midst of a run. False when there is more to look at than
+ *  the next record, which may be there all the same; nothing has changed then.  */
+static inline bool hws_rx_reader_next_in_run (hws_rx_reader_t *self, hws_event_t *event)
+{
+    hws_cursor_t cursor = self->cursor;
+    hws_bytes_t record;
+    if (self->left < 2 || hws_run_next_record (&cursor, &record) != 1) {
+        return false;
+    }
+    self->left--;
+    self->hand = self->cursor.at;
+    self->cursor = cursor;
+    *event = (hws_event_t){.kind = HWS_EVENT_RECORD,
+                           .sender_id = self->run->sender_id,
+                           .seq = self->seq++,
+                           .label = self->run->label,
+                           .data = record.data,
+                           .size = record.size};
+    return true;
+}
+
 /*  The anchor was cancelled by the application: of what is left only who came, broker-made
  *  endings and CLOSED are shown.  */
 static inline void hws_rx_reader_discard (hws_rx_reader_t *self)
 {
     self->is_discarding = true;
+    self->left = 0;
 }
 
 /*  The anchor is closed: clean endings that were taken and not shown are not shown any more,

@@ -6,11 +6,9 @@
 
 #include <string.h>
 
-#define IGNORED_FROM       128u        /* kinds and run types from here on may be unknown */
-#define RUN_FLAGS_MUST     0x0fu       /* flags that must be understood: the lower half */
-#define ITEM_FLAGS_MUST    0x0000ffffu /* the same of a GRANT, ACK or POSITION */
-#define RECORD_FLAGS_SHIFT 28          /* the flags of a record's length are above it */
-#define RECORD_FLAGS_MUST  0x3u        /* of those four bits */
+#define IGNORED_FROM    128u        /* kinds and run types from here on may be unknown */
+#define RUN_FLAGS_MUST  0x0fu       /* flags that must be understood: the lower half */
+#define ITEM_FLAGS_MUST 0x0000ffffu /* the same of a GRANT, ACK or POSITION */
 
 /*  Offsets in a run's header (docs/protocol.md, "Runs").  */
 #define RUN_TYPE_AT 24
@@ -164,24 +162,6 @@ int hws_batch_next_window (hws_batch_t *self, hws_window_t *window)
     window->limit_bytes = hws_cursor_u64 (&self->cursor);
     window->want_bytes = hws_cursor_u64 (&self->cursor);
     return end_item (self, 0, 0, 0);
-}
-
-int hws_run_next_record (hws_cursor_t *cursor, hws_bytes_t *record)
-{
-    if (!cursor->bad && cursor->left == 0) {
-        return 0;
-    }
-    const uint32_t length = hws_cursor_u32 (cursor);
-    const uint32_t size = length & HWS_RECORD_SIZE_MAX;
-    if (length >> RECORD_FLAGS_SHIFT & RECORD_FLAGS_MUST) {
-        cursor->bad = true;
-    }
-    const uint8_t *const data = hws_cursor_take (cursor, size);
-    if (data == NULL) {
-        return HWS_EMALFORMED;
-    }
-    *record = hws_bytes (data, size);
-    return 1;
 }
 
 int hws_ending_decode (hws_bytes_t body, hws_ending_t *ending)

@@ -11,6 +11,7 @@
 #define HWS_BATCH_H
 
 #include "base/bytes.h"
+#include "base/error.h"
 
 #define HWS_BATCH_MARK 0x01 /* first byte of every batch */
 
@@ -23,8 +24,9 @@
 #define HWS_POSITION_SIZE      56
 #define HWS_WINDOW_SIZE        32
 
-#define HWS_RECORD_SIZE_MAX 0x0fffffffu /* the upper four bits of a length are flags */
-#define HWS_BATCH_ITEMS_MAX 65535u      /* the count is 16 bits wide */
+#define HWS_RECORD_SIZE_MAX   0x0fffffffu /* the upper four bits of a length are flags */
+#define HWS_RECORD_FLAGS_MUST 0x30000000u /* of those, the ones that must be understood */
+#define HWS_BATCH_ITEMS_MAX   65535u      /* the count is 16 bits wide */
 
 typedef enum {
     HWS_BATCH_DATA = 1,
@@ -153,8 +155,23 @@ int hws_batch_next_window (hws_batch_t *self, hws_window_t *window);
 /*  The next record of a RECORDS run's body, read through `cursor`, which begins
  *  at hws_cursor (run.body). Returns 1 with a view of the payload, 0 at the end
  *  of the body, HWS_EMALFORMED when a record does not fit or has a flag set that
- *  must be understood. The caller checks that it got `run.count` of them.  */
-int hws_run_next_record (hws_cursor_t *cursor, hws_bytes_t *record);
+ *  must be understood. The caller checks that it got `run.count` of them. Here, because
+ *  it is what each single record costs.  */
+static inline int hws_run_next_record (hws_cursor_t *cursor, hws_bytes_t *record)
+{
+    if (!cursor->bad && cursor->left == 0) {
+        *record = hws_bytes (NULL, 0);
+        return 0;
+    }
+    const uint32_t length = hws_cursor_u32 (cursor);
+    const uint32_t size = length & HWS_RECORD_SIZE_MAX;
+    if (length & HWS_RECORD_FLAGS_MUST) {
+        cursor->bad = true;
+    }
+    const uint8_t *const data = hws_cursor_take (cursor, size);
+    *record = hws_bytes (data, data ? size : 0);
+    return data ? 1 : HWS_EMALFORMED;
+}
 
 /*  Reads the body of an ending (types 2 to 5). Returns 0 or HWS_EMALFORMED, also
  *  for a text over HWS_TEXT_SIZE_MAX.  */
