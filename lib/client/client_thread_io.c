@@ -14,6 +14,7 @@
 
 enum {
     MESSAGES_PER_TURN = 64, /* read, and sent, before the other side has its turn */
+    MESSAGES_AT_ONCE = 16,  /* read, before the session gets them under the lock */
     BLOCKED_POLL_MS = 100,  /* a full socket is looked at again at the latest then */
     COPIED_MAX = 32 * 1024  /* a larger batch leaves in the very buffer it was made in */
 };
@@ -210,49 +211,97 @@ static turn_t send_turn (hws_client_t *self)
 
 /*  ---- In ---- */
 
-static void take_message (hws_client_t *self, zmq_msg_t frames[2], int count)
+/*  What was read: a batch, or the two frames of a control message.  */
+typedef struct {
+    zmq_msg_t frames[2];
+    hws_payload_t *payload; /* of a batch, which has taken its frame; else null */
+    hws_bytes_t batch;
+    bool is_control;
+    bool is_lost; /* a batch that memory is out for */
+} message_t;
+
+static void close_message (message_t *message)
 {
-    const hws_bytes_t first = hws_bytes (zmq_msg_data (&frames[0]), zmq_msg_size (&frames[0]));
-    if (count == 2) {
-        const hws_bytes_t json = hws_bytes (zmq_msg_data (&frames[1]), zmq_msg_size (&frames[1]));
-        hws_client_lock (self);
-        hws_session_control (&self->session, hws_clock_ms (), first, json);
-        hws_client_unlock (self, false);
-        return;
+    if (message->payload) {
+        message->payload->release (message->payload);
     }
-    if (count != 1) {
-        return;
+    zmq_msg_close (&message->frames[0]);
+    zmq_msg_close (&message->frames[1]);
+}
+
+/*  Reads one message. False when there is none. What is neither a batch nor a control message
+ *  is passed over.  */
+static bool read_message (hws_client_t *self, message_t *message)
+{
+    message->payload = NULL;
+    zmq_msg_init (&message->frames[0]);
+    zmq_msg_init (&message->frames[1]);
+    const int count = hws_dealer_recv (&self->dealer, message->frames);
+    message->is_control = count == 2;
+    if (count == 1) {
+        message->payload = hws_payload_of (&message->frames[0], &message->batch);
     }
-    hws_bytes_t bytes;
-    hws_payload_t *const payload = hws_payload_of (&frames[0], &bytes);
-    if (!payload) {
-        report_lost (self, OUT_OF_MEMORY);
-        return;
+    if (message->payload) {
+        zmq_msg_init (&message->frames[0]);
     }
-    zmq_msg_init (&frames[0]);
+    message->is_lost = count == 1 && !message->payload;
+    if (count == 0) {
+        close_message (message);
+        return false;
+    }
+    self->is_welcome = true;
+    return true;
+}
+
+static hws_bytes_t bytes_of (zmq_msg_t *frame)
+{
+    return hws_bytes (zmq_msg_data (frame), zmq_msg_size (frame));
+}
+
+/*  Reads a few messages and gives them to the session, so that whoever waits for them is woken
+ *  once and finds the lock free. Returns how many there were.  */
+static int read_some (hws_client_t *self)
+{
+    message_t messages[MESSAGES_AT_ONCE];
+    int count = 0;
+    while (count < MESSAGES_AT_ONCE && read_message (self, &messages[count])) {
+        count++;
+    }
+    if (count == 0) {
+        return 0;
+    }
+    const hws_ms_t now = hws_clock_ms ();
     hws_client_lock (self);
-    hws_session_batch (&self->session, hws_clock_ms (), bytes, payload);
+    for (int i = 0; i < count; i++) {
+        message_t *const message = &messages[i];
+        if (message->is_control) {
+            hws_session_control (&self->session, now, bytes_of (&message->frames[0]),
+                                 bytes_of (&message->frames[1]));
+        } else if (message->payload) {
+            hws_session_batch (&self->session, now, message->batch, message->payload);
+        }
+    }
     hws_client_unlock (self, false);
-    payload->release (payload);
+    bool is_lost = false;
+    for (int i = 0; i < count; i++) {
+        is_lost |= messages[i].is_lost;
+        close_message (&messages[i]);
+    }
+    if (is_lost) {
+        report_lost (self, OUT_OF_MEMORY);
+    }
+    return count;
 }
 
 /*  Reads what has come, up to the turn's share.  */
 static turn_t read_turn (hws_client_t *self)
 {
-    for (int i = 0; i < MESSAGES_PER_TURN; i++) {
-        zmq_msg_t frames[2];
-        zmq_msg_init (&frames[0]);
-        zmq_msg_init (&frames[1]);
-        const int count = hws_dealer_recv (&self->dealer, frames);
-        if (count > 0) {
-            self->is_welcome = true;
-            take_message (self, frames, count);
-        }
-        zmq_msg_close (&frames[0]);
-        zmq_msg_close (&frames[1]);
-        if (count == 0) {
+    for (int read = 0; read < MESSAGES_PER_TURN;) {
+        const int count = read_some (self);
+        if (count < MESSAGES_AT_ONCE) {
             return IDLE;
         }
+        read += count;
     }
     return BUSY;
 }
@@ -321,15 +370,13 @@ static void tell_connection (hws_client_t *self)
 
 static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
 {
-    struct pollfd polled[3] = {{.fd = self->wake, .events = POLLIN}};
+    struct pollfd polled[3] = {{.fd = self->wake, .events = POLLIN}}; /* the rest stays 0 */
     nfds_t count = 1;
     if (hws_dealer_is_open (&self->dealer)) {
         polled[count++] = (struct pollfd){.fd = hws_dealer_fd (&self->dealer), .events = POLLIN};
         polled[count++] =
             (struct pollfd){.fd = hws_dealer_monitor_fd (&self->dealer), .events = POLLIN};
-        const int events = hws_dealer_events (&self->dealer);
-        if ((events & ZMQ_POLLIN) || (self->has_unsent && (events & ZMQ_POLLOUT)) ||
-            hws_dealer_has_news (&self->dealer)) {
+        if (!hws_dealer_is_quiet (&self->dealer, self->has_unsent)) {
             return;
         }
     }
@@ -338,8 +385,14 @@ static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
         wait_ms = BLOCKED_POLL_MS;
     }
     wait_ms = wait_ms > 60000 ? 60000 : wait_ms;
-    if (poll (polled, count, (int) wait_ms) > 0 && (polled[0].revents & POLLIN)) {
+    if (poll (polled, count, (int) wait_ms) <= 0) {
+        return;
+    }
+    if (polled[0].revents & POLLIN) {
         hws_wake_clear (self->wake);
+    }
+    if (polled[2].revents & POLLIN) {
+        hws_dealer_note_news (&self->dealer);
     }
 }
 

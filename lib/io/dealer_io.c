@@ -66,6 +66,8 @@ static int watch (hws_dealer_t *self, void *context)
         zmq_connect (self->monitor, name)) {
         return HWS_ESYSTEM;
     }
+    self->has_news = true;
+    self->is_read = false;
     return 0;
 }
 
@@ -98,21 +100,22 @@ void hws_dealer_close (hws_dealer_t *self)
     self->monitor = NULL;
 }
 
-static int events_of (void *socket)
+/*  A send may have swallowed the signal that something came; the last failed read has not, for
+ *  it looked behind it. Who has never failed to read gets no signal.  */
+bool hws_dealer_is_quiet (hws_dealer_t *self, bool is_sending)
 {
+    if (self->has_news) {
+        return false;
+    }
+    if (self->is_read) {
+        return true;
+    }
     int events = 0;
     size_t size = sizeof events;
-    return zmq_getsockopt (socket, ZMQ_EVENTS, &events, &size) ? 0 : events;
-}
-
-int hws_dealer_events (const hws_dealer_t *self)
-{
-    return events_of (self->socket);
-}
-
-bool hws_dealer_has_news (const hws_dealer_t *self)
-{
-    return (events_of (self->monitor) & ZMQ_POLLIN) != 0;
+    if (zmq_getsockopt (self->socket, ZMQ_EVENTS, &events, &size)) {
+        return true;
+    }
+    return !(events & (is_sending ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN));
 }
 
 static int descriptor (void *socket)
@@ -154,6 +157,10 @@ static bool next_event (void *monitor, int *event)
 
 bool hws_dealer_is_lost (hws_dealer_t *self, bool *was_connected)
 {
+    if (!self->has_news) {
+        return false;
+    }
+    self->has_news = false;
     int event;
     while (next_event (self->monitor, &event)) {
         if (event != ZMQ_EVENT_CONNECTED) {
@@ -166,6 +173,7 @@ bool hws_dealer_is_lost (hws_dealer_t *self, bool *was_connected)
 
 static int send_frame (hws_dealer_t *self, zmq_msg_t *message, int flags)
 {
+    self->is_read = false;
     while (zmq_msg_send (message, self->socket, flags | ZMQ_DONTWAIT) < 0) {
         if (zmq_errno () != EINTR) {
             return zmq_errno () == EAGAIN ? HWS_EWOULD_BLOCK : HWS_ETRANSPORT;
@@ -211,8 +219,12 @@ int hws_dealer_recv (hws_dealer_t *self, zmq_msg_t frames[2])
         if (count >= 2) {
             zmq_msg_close (&extra);
         }
+        if (rc < 0 && zmq_errno () == EINTR) {
+            return hws_dealer_recv (self, frames);
+        }
         if (rc < 0) {
-            return zmq_errno () == EINTR ? hws_dealer_recv (self, frames) : 0;
+            self->is_read = zmq_errno () == EAGAIN;
+            return 0;
         }
         count = count < 3 ? count + 1 : 3;
     }

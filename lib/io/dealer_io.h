@@ -3,7 +3,8 @@
  *  Each connection has a socket of its own with a fresh random routing id, so nothing
  *  of an old connection can arrive on a new one. The monitor tells when it ended. No
  *  call waits. The descriptors of libzmq are edge-triggered: who would poll them first asks
- *  hws_dealer_events and hws_dealer_has_news, or what is there already wakes nobody.
+ *  hws_dealer_is_quiet, or what is there already wakes nobody. Each question to libzmq is a
+ *  system call, so none is asked whose answer is known.
  */
 #ifndef HWS_DEALER_IO_H
 #define HWS_DEALER_IO_H
@@ -19,6 +20,8 @@ typedef struct {
     void *socket;    /* null while closed */
     void *monitor;   /* PAIR that the socket's events come to */
     unsigned serial; /* of monitor endpoints, which are names in the context */
+    bool is_read;    /* all that came was read, and nothing was sent since */
+    bool has_news;   /* the monitor's descriptor was readable, or it was never read */
 } hws_dealer_t;
 
 /*  Begins a connection to an endpoint whose address is numeric (resolve_io.h). It counts
@@ -33,18 +36,22 @@ static inline bool hws_dealer_is_open (const hws_dealer_t *self)
     return self->socket != NULL;
 }
 
-/*  ZMQ_POLLIN and ZMQ_POLLOUT as they are now.  */
-int hws_dealer_events (const hws_dealer_t *self);
-
 /*  The descriptors to poll for POLLIN: of the socket and of its monitor.  */
 int hws_dealer_fd (const hws_dealer_t *self);
 int hws_dealer_monitor_fd (const hws_dealer_t *self);
 
-/*  Whether hws_dealer_is_lost has something to read.  */
-bool hws_dealer_has_news (const hws_dealer_t *self);
+/*  Whether there is nothing to read on either, nor with `is_sending` room to send, that their
+ *  descriptors do not tell of.  */
+bool hws_dealer_is_quiet (hws_dealer_t *self, bool is_sending);
 
-/*  Reads the monitor to its end. Returns true when the connection has ended or could not be
- *  made; `was_connected` tells which.  */
+/*  The monitor's descriptor is readable.  */
+static inline void hws_dealer_note_news (hws_dealer_t *self)
+{
+    self->has_news = true;
+}
+
+/*  Reads the monitor to its end, if there is news. Returns true when the connection has ended or
+ *  could not be made; `was_connected` tells which.  */
 bool hws_dealer_is_lost (hws_dealer_t *self, bool *was_connected);
 
 /*  Sends one frame, or a verb and a frame. The message is taken on success. Returns 0,
