@@ -259,7 +259,6 @@ static void finish (hws_engine_t *engine, hws_anchor_t *self)
     while ((link = self->seats.head)) {
         hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_anchor);
         hws_tombstone_of_seat (engine, seat);
-        hws_seat_free (engine, seat);
     }
     hws_tombstone_of_anchor (engine, self);
     engine->stats.closed++;

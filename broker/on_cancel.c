@@ -92,7 +92,7 @@ void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     const bool is_owner =
         anchor && anchor->owner == peer && own_cause (request) != HWS_CAUSE_INTERRUPTED;
     if (ended && !is_owner &&
-        memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0) {
+        memcmp (ended->owner_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0) {
         answer_ended (engine, peer, message, ended->ending, ended->cause);
         return;
     }
@@ -160,8 +160,7 @@ void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     if (seat == NULL) {
         const hws_tombstone_t *const ended =
             hws_tombstone_of_sender (engine, request->handle, request->sender_id);
-        if (ended &&
-            memcmp (ended->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0 &&
+        if (ended && memcmp (ended->owner_key.client_id, peer->client_id.bytes, HWS_ID_SIZE) == 0 &&
             ended->ending == HWS_RUN_DETACHED) {
             answer_ok (engine, peer, message);
         } else if (ended) {

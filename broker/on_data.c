@@ -29,7 +29,7 @@ typedef enum { RUN_TAKE, RUN_SKIP } verdict_t;
 static hws_seat_t *find_seat (pass_t *pass, uint64_t stream)
 {
     hws_seat_t *const last = pass->peer->last_seat;
-    if (last && last->session_key.session_id == stream) {
+    if (last && last->session_id == stream) {
         return last;
     }
     hws_seat_t *const seat = hws_seat_of_session (pass->engine, pass->peer, stream);

@@ -24,8 +24,8 @@ static void hit (hws_engine_t *engine, hws_target_t *target, const char *reason)
                            HWS_CAUSE_REQUESTED, reason);
         return;
     case HWS_TARGET_SEAT:
-        hws_seat_end (engine, hws_container_of (target, hws_seat_t, target), HWS_RUN_CANCELLED,
-                      HWS_CAUSE_REQUESTED, reason, false);
+        hws_seat_end (engine, hws_container_of (target, hws_seat_extra_t, target)->seat,
+                      HWS_RUN_CANCELLED, HWS_CAUSE_REQUESTED, reason, false);
         return;
     case HWS_TARGET_WAITING:
         hws_waiting_refuse (engine, hws_container_of (target, hws_waiting_t, target),

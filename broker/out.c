@@ -8,7 +8,7 @@
 #define RETRY_MS           10 /* a full pipe is noticed late: try again after a poll */
 #define FULL_INTERVALS     3  /* who stays full for so many is gone */
 #define GRANTS_PER_MESSAGE 256
-#define BATCH_ROOM_FIRST   2048 /* bytes of an open batch that has just begun */
+#define BATCH_ROOM_FIRST   2048 /* bytes of an open batch that has just begun, at least */
 
 /*  What may wait for a full connection: twice the buffers of its anchors (headers, and
  *  the other runs of messages that are kept whole), what is said of each seat, and some
@@ -146,8 +146,9 @@ int hws_out_reserve_run (hws_engine_t *engine, hws_peer_t *peer, size_t size)
         hws_out_close_batch (engine, peer);
     }
     const size_t used = self->batch ? self->batch_size : HWS_BATCH_HEADER_SIZE;
-    size_t room = self->batch ? self->batch_room : BATCH_ROOM_FIRST;
-    while (needed > room - used) {
+    const size_t expected = self->batch ? self->batch_room : self->batch_before;
+    size_t room = BATCH_ROOM_FIRST;
+    while (room < expected || needed > room - used) {
         room *= 2;
     }
     if (self->batch == NULL || room > self->batch_room) {
@@ -180,6 +181,24 @@ void hws_out_add_run (hws_peer_t *peer, const hws_run_t *run)
     self->run_count++;
 }
 
+/*  The open batch as a message of its own, without room that it does not need: a copy, or the
+ *  very bytes if that is most of them.  */
+static uint8_t *take_batch (hws_out_t *self)
+{
+    uint8_t *data = self->batch_size <= self->batch_room / 2 ? malloc (self->batch_size) : NULL;
+    if (data) {
+        memcpy (data, self->batch, self->batch_size);
+        free (self->batch);
+    } else {
+        data = self->batch;
+    }
+    self->batch_before = self->batch_size;
+    self->batch = NULL;
+    self->batch_size = self->batch_room = 0;
+    self->run_count = 0;
+    return data;
+}
+
 void hws_out_close_batch (hws_engine_t *engine, hws_peer_t *peer)
 {
     hws_out_t *const self = &peer->out;
@@ -197,12 +216,8 @@ void hws_out_close_batch (hws_engine_t *engine, hws_peer_t *peer)
         return;
     }
     hws_batch_put (self->batch, HWS_BATCH_DATA, self->run_count);
-    uint8_t *const fitted = realloc (self->batch, self->batch_size);
-    outgoing->effect.data = fitted ? fitted : self->batch;
     outgoing->effect.size = self->batch_size;
-    self->batch = NULL;
-    self->batch_size = self->batch_room = 0;
-    self->run_count = 0;
+    outgoing->effect.data = take_batch (self);
     engine->stats.batches_copied++;
     push (engine, self, outgoing);
 }
@@ -228,7 +243,7 @@ void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat)
 
 static void write_grant (hws_seat_t *seat, uint8_t *at)
 {
-    const hws_grant_t grant = {.stream = seat->session_key.session_id,
+    const hws_grant_t grant = {.stream = seat->session_id,
                                .acked_seq = seat->acked_seq,
                                .next_seq = seat->next_seq,
                                .limit_seq = seat->limit_seq,

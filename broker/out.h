@@ -37,6 +37,7 @@ typedef struct {
     uint8_t *batch;        /* the open batch, or null */
     size_t batch_size;     /* bytes written to it */
     size_t batch_room;     /* bytes it can hold */
+    size_t batch_before;   /* bytes of the one before: the next begins with room for as many */
     uint16_t run_count;    /* runs in it */
     bool is_full;          /* the connection refused a message; `retry` is armed */
     bool is_probing;       /* tried again, and not yet known to have worked */

@@ -66,9 +66,9 @@ static void link_up (hws_engine_t *engine, hws_seat_t *self)
     hws_list_append (&self->anchor->seats, &self->in_anchor);
     hws_list_append (&self->peer->seats, &self->in_peer);
     hws_map_insert (&engine->seats_by_session, &self->by_session,
-                    hws_bytes (&self->session_key, sizeof self->session_key));
+                    hws_bytes (self->session_key, sizeof self->session_key));
     hws_map_insert (&engine->seats_by_sender, &self->by_sender,
-                    hws_bytes (&self->sender_key, sizeof self->sender_key));
+                    hws_bytes (self->sender_key, sizeof self->sender_key));
     hws_map_insert (&engine->seats_by_routing, &self->by_routing,
                     hws_bytes (&self->routing_session_id, sizeof self->routing_session_id));
 }
@@ -96,9 +96,8 @@ static hws_ms_t later (hws_ms_t a, hws_ms_t b)
 static hws_ms_t due_at (const hws_seat_t *self)
 {
     const bool is_away = self->state == HWS_SEAT_AWAY || self->peer->state == HWS_PEER_AWAY;
-    const hws_ms_t at = is_away
-                            ? self->away_at + grace_ms (self)
-                            : later (self->peer->heard_at, self->attached_at) + silence_ms (self);
+    const hws_ms_t at = is_away ? self->since_at + grace_ms (self)
+                                : later (self->peer->heard_at, self->since_at) + silence_ms (self);
     return self->state == HWS_SEAT_EXITING ? later (at, self->replayed_at + silence_ms (self)) : at;
 }
 
@@ -108,30 +107,52 @@ static void arm (hws_engine_t *engine, hws_seat_t *self)
     hws_heap_set (&engine->deadlines, &self->deadline.timer, is_judged ? due_at (self) : HWS_NEVER);
 }
 
+static void release_token (hws_engine_t *engine, hws_seat_t *self)
+{
+    if (self->extra) {
+        hws_cancels_release (&engine->cancels, &self->extra->target.node);
+    }
+}
+
+static void free_extra (hws_engine_t *engine, hws_seat_t *self)
+{
+    release_token (engine, self);
+    free (self->extra);
+    self->extra = NULL;
+}
+
+/*  Most attaches have nothing of this. Returns 0 or HWS_ENO_MEMORY.  */
+static int take_extra (hws_engine_t *engine, hws_seat_t *self, const hws_attach_t *request)
+{
+    const hws_handle_t handle = request->stream_cancel_handle;
+    if (request->cancel_token == 0 && *request->label == '\0' && handle.hi == 0 && handle.lo == 0) {
+        return 0;
+    }
+    self->extra = calloc (1, sizeof *self->extra);
+    if (self->extra == NULL) {
+        return HWS_ENO_MEMORY;
+    }
+    self->extra->seat = self;
+    self->extra->target.kind = HWS_TARGET_SEAT;
+    self->extra->stream_cancel_handle = handle;
+    memcpy (self->extra->label, request->label, sizeof self->extra->label);
+    return hws_token_register (engine, &self->extra->target, request->cancel_token);
+}
+
 hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
                           const hws_attach_t *request)
 {
     hws_seat_t *const self = calloc (1, sizeof *self);
-    if (self == NULL) {
-        return NULL;
-    }
-    self->tombstone = hws_tombstone_new ();
-    if (self->tombstone == NULL ||
-        hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+    if (self == NULL || take_extra (engine, self, request) != 0) {
         goto failed;
     }
-    self->target.kind = HWS_TARGET_SEAT;
     self->anchor = anchor;
     self->peer = peer;
-    self->sender_key.handle_lo = anchor->handle.lo;
-    self->sender_key.sender_id = anchor->next_sender_id;
-    memcpy (self->session_key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
-    self->session_key.session_id = request->session_id;
+    self->sender_id = anchor->next_sender_id;
+    self->session_id = request->session_id;
     self->routing_session_id = ((uint64_t) engine->options.epoch << 32) + engine->seat_count + 1;
-    self->stream_cancel_handle = request->stream_cancel_handle;
-    memcpy (self->label, request->label, sizeof self->label);
     self->deadline.kind = HWS_DEADLINE_SEAT;
-    self->attached_at = self->away_at = self->replayed_at = engine->now;
+    self->since_at = self->replayed_at = engine->now;
     if (peer->state == HWS_PEER_AWAY) {
         self->state = HWS_SEAT_AWAY; /* the request was read after the end of its connection */
     }
@@ -150,26 +171,26 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
     arm (engine, self);
     hws_engine_log (engine, HWS_LOG_DEBUG,
                     "event=attached anchor=%016llx sender=%llu window_bytes=%llu address=%s",
-                    (unsigned long long) anchor->handle.lo,
-                    (unsigned long long) self->sender_key.sender_id,
+                    (unsigned long long) anchor->handle.lo, (unsigned long long) self->sender_id,
                     (unsigned long long) self->window_bytes, peer->network_address);
     return self;
 
 failed:
-    hws_cancels_release (&engine->cancels, &self->target.node);
-    free (self->tombstone);
+    if (self) {
+        free_extra (engine, self);
+    }
     free (self);
     return NULL;
 }
 
-void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
+void hws_seat_take_out (hws_engine_t *engine, hws_seat_t *self)
 {
     self->anchor->reserved_bytes -= self->reserved_bytes;
     if (self->peer->last_seat == self) {
         self->peer->last_seat = NULL;
     }
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
-    hws_cancels_release (&engine->cancels, &self->target.node);
+    free_extra (engine, self);
     hws_list_remove (&self->in_anchor);
     hws_list_remove (&self->in_peer);
     hws_list_remove (&self->in_grants);
@@ -177,20 +198,26 @@ void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
     hws_map_remove (&engine->seats_by_session, &self->by_session);
     hws_map_remove (&engine->seats_by_sender, &self->by_sender);
     hws_map_remove (&engine->seats_by_routing, &self->by_routing);
-    free (self->tombstone);
     free (self->reason);
+}
+
+void hws_seat_free (hws_engine_t *engine, hws_seat_t *self)
+{
+    hws_seat_take_out (engine, self);
     free (self);
 }
 
 void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
 {
-    if (self->state == HWS_SEAT_AWAY && self->peer->state == HWS_PEER_CONNECTED) {
-        self->state = HWS_SEAT_ATTACHED;
+    if (self->peer->state == HWS_PEER_CONNECTED) {
+        self->since_at = engine->now;
+        if (self->state == HWS_SEAT_AWAY) {
+            self->state = HWS_SEAT_ATTACHED;
+        }
     }
     self->is_dead = false;
     self->has_gap = false;
     self->grant_flags = 0; /* the answer is a REWIND */
-    self->attached_at = engine->now;
     /* A full window leaves room for one byte, which nothing but an error of one letter
        fits in: an answer with a budget of 0 would mean the default. */
     hws_anchor_t *const anchor = self->anchor;
@@ -203,7 +230,7 @@ void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
 
 void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
 {
-    self->away_at = engine->now;
+    self->since_at = engine->now;
     if (self->state == HWS_SEAT_ATTACHED) {
         self->state = HWS_SEAT_AWAY;
     }
@@ -251,7 +278,7 @@ static void log_ending (hws_engine_t *engine, const hws_seat_t *self)
     hws_engine_log (engine, HWS_LOG_DEBUG,
                     "event=ended anchor=%016llx sender=%llu ending=%s cause=%s records=%llu",
                     (unsigned long long) self->anchor->handle.lo,
-                    (unsigned long long) self->sender_key.sender_id, hws_ending_word (self->ending),
+                    (unsigned long long) self->sender_id, hws_ending_word (self->ending),
                     hws_cause_word (self->cause), (unsigned long long) self->records);
 }
 
@@ -269,7 +296,7 @@ static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, 
  *  not its any more.  */
 static void leave_room (hws_engine_t *engine, hws_seat_t *self)
 {
-    hws_cancels_release (&engine->cancels, &self->target.node);
+    release_token (engine, self);
     if (self->state != HWS_SEAT_EXITING) {
         self->anchor->live_count--;
         self->anchor->extra_bytes -= self->window_bytes - self->anchor->window_bytes_min;
@@ -308,8 +335,10 @@ static void tell_sender (hws_engine_t *engine, hws_seat_t *self)
 {
     hws_control_t message = {.verb = HWS_VERB_STREAM_CANCEL};
     hws_stream_cancel_t *const it = &message.as.stream_cancel;
-    it->session_id = self->session_key.session_id;
-    it->stream_cancel_handle = self->stream_cancel_handle;
+    it->session_id = self->session_id;
+    if (self->extra) {
+        it->stream_cancel_handle = self->extra->stream_cancel_handle;
+    }
     it->next_seq = self->next_seq;
     hws_text_copy (it->ending, sizeof it->ending, hws_ending_word (self->ending));
     hws_text_copy (it->code, sizeof it->code, hws_cause_word (self->cause));
@@ -363,7 +392,6 @@ void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
         hws_anchor_reopen (anchor);
     }
     hws_tombstone_of_seat (engine, self);
-    hws_seat_free (engine, self);
     hws_anchor_seat_gone (engine, anchor);
 }
 
@@ -451,13 +479,18 @@ void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
 
 int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
 {
+    struct {
+        hws_id_t client_id;
+        uint64_t session_id;
+    } key = {self->peer->client_id, self->session_id};
     hws_attached_t attached = {
         .handle = self->anchor->handle,
-        .sender_id = self->sender_key.sender_id,
-        .session_id = self->session_key.session_id,
-        .seat_key = hws_hash (engine->peers_by_client.hash_key,
-                              hws_bytes (&self->session_key, sizeof self->session_key))};
-    memcpy (attached.label, self->label, sizeof attached.label);
+        .sender_id = self->sender_id,
+        .session_id = self->session_id,
+        .seat_key = hws_hash (engine->peers_by_client.hash_key, hws_bytes (&key, sizeof key))};
+    if (self->extra) {
+        memcpy (attached.label, self->extra->label, sizeof attached.label);
+    }
     memcpy (attached.address, self->peer->network_address, sizeof attached.address);
     size_t size = 0;
     const int rc = hws_attached_encode (&attached, engine->scratch, HWS_CONTROL_SIZE_MAX, &size);

@@ -18,44 +18,55 @@
 
 typedef enum { HWS_SEAT_ATTACHED, HWS_SEAT_AWAY, HWS_SEAT_EXITING } hws_seat_state_t;
 
-/*  Keys of the maps; without padding, for they are hashed as bytes.  */
+/*  What few seats have.  */
 typedef struct {
-    uint8_t client_id[HWS_ID_SIZE];
-    uint64_t session_id;
-} hws_session_key_t;
+    hws_target_t target; /* of its cancel token, while it has no ending */
+    hws_seat_t *seat;
+    hws_handle_t stream_cancel_handle; /* the client's own */
+    hws_name_t label;
+} hws_seat_extra_t;
 
-typedef struct {
-    uint64_t handle_lo; /* of this broker's anchor */
-    uint64_t sender_id;
-} hws_sender_key_t;
-
+/*  There may be many thousands, most of them idle, so it matters what one takes.  */
 struct hws_seat {
     hws_map_node_t by_session; /* under session_key */
     hws_map_node_t by_sender;  /* under sender_key */
     hws_map_node_t by_routing; /* under routing_session_id */
-    hws_session_key_t session_key;
-    hws_sender_key_t sender_key;
+    union {
+        struct {
+            hws_peer_t *peer;
+            uint64_t session_id; /* the client's own number */
+        };
+        uint8_t session_key[sizeof (hws_peer_t *) + sizeof (uint64_t)];
+    };
+    union {
+        struct {
+            hws_anchor_t *anchor;
+            uint64_t sender_id;
+        };
+        uint8_t sender_key[sizeof (hws_anchor_t *) + sizeof (uint64_t)];
+    };
     uint64_t routing_session_id;
-    hws_handle_t stream_cancel_handle; /* the client's own */
-    hws_name_t label;
-
-    hws_anchor_t *anchor;
-    hws_peer_t *peer;
+    hws_seat_extra_t *extra; /* owned; null for none */
     hws_link_t in_anchor;
     hws_link_t in_peer;
     hws_link_t in_grants; /* a GRANT is due */
     hws_link_t in_wants;  /* a large record waits for room */
 
-    hws_seat_state_t state;
     hws_deadline_t deadline;
-    hws_target_t target;  /* of its cancel token, while it has no ending */
-    hws_ms_t away_at;     /* since when, in AWAY or while the peer is away */
-    hws_ms_t attached_at; /* no older silence counts */
+    hws_ms_t since_at;    /* when it left, while it is away; else no older silence counts */
     hws_ms_t rewound_at;  /* when the last REWIND was said */
     hws_ms_t replayed_at; /* when the receiver last opened again */
+
+    hws_seat_state_t state;
+    uint32_t grant_flags; /* of the GRANT that is due */
     bool has_gap;         /* runs ahead were dropped: repeat REWIND with each PONG */
     bool is_dead;         /* exiting, and its client is gone */
-    uint32_t grant_flags; /* of the GRANT that is due */
+    bool is_ending_ours;
+    uint8_t ending;     /* run type of the ending, in EXITING */
+    uint8_t own_ending; /* of the sender's own, which ours may have replaced; 0: none */
+    uint16_t cause;     /* of the ending */
+    char *reason;       /* of the ending; owned; null for none */
+    uint64_t end_seq;   /* the number that the sender's own ending took */
 
     uint64_t next_seq; /* expected number */
     uint64_t next_bytes;
@@ -72,13 +83,6 @@ struct hws_seat {
     uint64_t records;    /* whole records forwarded */
     uint64_t bytes;      /* their payload */
     uint64_t part_bytes; /* payload of the parts of a record that is not whole yet */
-    uint8_t ending;      /* run type of the ending, in EXITING */
-    uint8_t own_ending;  /* of the sender's own, which ours may have replaced; 0: none */
-    bool is_ending_ours;
-    uint64_t end_seq; /* the number that the sender's own ending took */
-    uint16_t cause;
-    char *reason;               /* owned; null for none */
-    hws_tombstone_t *tombstone; /* owned; made ahead, so that remembering cannot fail */
 };
 
 /*  Seats a sender: takes an id, a window and a place in all the lists, and announces
@@ -86,7 +90,11 @@ struct hws_seat {
 hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
                           const hws_attach_t *request);
 
-/*  Frees without a word; for hws_seat_gone and for the end of the engine.  */
+/*  Takes it out of everything and frees what it owns, without a word. Its own memory is left,
+ *  for its tombstone.  */
+void hws_seat_take_out (hws_engine_t *engine, hws_seat_t *self);
+
+/*  The same, and frees it; for the end of the engine.  */
 void hws_seat_free (hws_engine_t *engine, hws_seat_t *self);
 
 /*  The client attached again to the seat that it has.  */

@@ -7,8 +7,10 @@
 hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *peer,
                                  uint64_t session_id)
 {
-    hws_session_key_t key = {.session_id = session_id};
-    memcpy (key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
+    const struct {
+        const hws_peer_t *peer;
+        uint64_t session_id;
+    } key = {peer, session_id};
     hws_map_node_t *const node =
         hws_map_find (&engine->seats_by_session, hws_bytes (&key, sizeof key));
     return node ? hws_container_of (node, hws_seat_t, by_session) : NULL;
@@ -17,7 +19,10 @@ hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *p
 hws_seat_t *hws_seat_of_sender (const hws_engine_t *engine, const hws_anchor_t *anchor,
                                 uint64_t sender_id)
 {
-    const hws_sender_key_t key = {.handle_lo = anchor->handle.lo, .sender_id = sender_id};
+    const struct {
+        const hws_anchor_t *anchor;
+        uint64_t sender_id;
+    } key = {anchor, sender_id};
     hws_map_node_t *const node =
         hws_map_find (&engine->seats_by_sender, hws_bytes (&key, sizeof key));
     return node ? hws_container_of (node, hws_seat_t, by_sender) : NULL;
@@ -37,7 +42,7 @@ void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self, hws_
     hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
                    HWS_TRANSPORT_MUX);
     answer->heartbeat_interval_ms = anchor->heartbeat_interval_ms;
-    answer->sender_id = self->sender_key.sender_id;
+    answer->sender_id = self->sender_id;
     answer->routing_session_id = self->routing_session_id;
     answer->next_seq = self->next_seq;
     answer->next_bytes = self->next_bytes;

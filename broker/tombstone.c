@@ -33,59 +33,69 @@ hws_tombstone_t *hws_tombstone_new (void)
     return calloc (1, sizeof (hws_tombstone_t));
 }
 
-/*  Files a tombstone that was made ahead; it and the reason are taken. Returns null when
- *  nothing is to be remembered.  */
-static hws_tombstone_t *file (hws_engine_t *engine, hws_tombstone_t **tombstone, char **reason)
+/*  Whether anything is to be remembered.  */
+static bool has_room (const hws_engine_t *engine)
 {
-    if (engine->options.limits.tombstones == 0) {
-        return NULL;
-    }
+    return engine->options.limits.tombstones > 0;
+}
+
+static void file (hws_engine_t *engine, hws_tombstone_t *self)
+{
     while (engine->tombstones.count > 0 &&
            engine->tombstones.count >= engine->options.limits.tombstones) {
         forget (engine, oldest (engine));
     }
-    hws_tombstone_t *const self = *tombstone;
-    self->reason = *reason;
-    *tombstone = NULL;
-    *reason = NULL;
     self->expires_at = engine->now + (hws_ms_t) engine->options.anchors.orphan_ttl_ms;
     hws_list_append (&engine->tombstones, &self->in_engine);
     arm (engine); /* the oldest may be another now */
-    return self;
 }
 
 void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat)
 {
-    hws_tombstone_t *const self = file (engine, &seat->tombstone, &seat->reason);
-    if (self == NULL) {
+    _Static_assert (sizeof (hws_tombstone_t) <= sizeof (hws_seat_t), "it takes the seat's place");
+
+    if (!has_room (engine)) {
+        hws_seat_free (engine, seat);
         return;
     }
-    self->ending = seat->ending;
-    self->cause = seat->cause;
-    self->acked_seq = seat->acked_seq;
-    self->acked_bytes = seat->acked_bytes;
-    self->handle = seat->anchor->handle;
-    self->session_key = seat->session_key;
-    self->sender_key = seat->sender_key;
+    hws_tombstone_t rest = {.ending = seat->ending,
+                            .cause = seat->cause,
+                            .acked_seq = seat->acked_seq,
+                            .acked_bytes = seat->acked_bytes,
+                            .handle = seat->anchor->handle,
+                            .owner_key.number = seat->session_id,
+                            .sender_key = {seat->anchor->handle.lo, seat->sender_id},
+                            .reason = seat->reason};
+    memcpy (rest.owner_key.client_id, seat->peer->client_id.bytes, HWS_ID_SIZE);
+    seat->reason = NULL;
+    hws_seat_take_out (engine, seat);
+    void *const smaller = realloc (seat, sizeof rest);
+    hws_tombstone_t *const self = smaller ? smaller : (void *) seat;
+    *self = rest;
+    file (engine, self);
     hws_map_insert (&engine->tombstones_by_session, &self->by_session,
-                    hws_bytes (&self->session_key, sizeof self->session_key));
+                    hws_bytes (&self->owner_key, sizeof self->owner_key));
     hws_map_insert (&engine->tombstones_by_sender, &self->by_sender,
                     hws_bytes (&self->sender_key, sizeof self->sender_key));
 }
 
 void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor)
 {
-    hws_tombstone_t *const self = file (engine, &anchor->tombstone, &anchor->reason);
-    if (self == NULL) {
+    if (!has_room (engine)) {
         return;
     }
+    hws_tombstone_t *const self = anchor->tombstone;
+    self->reason = anchor->reason;
+    anchor->tombstone = NULL;
+    anchor->reason = NULL;
+    file (engine, self);
     self->ending = HWS_RUN_CANCELLED;
     self->cause = anchor->cause;
     self->handle = anchor->handle;
-    memcpy (self->session_key.client_id, anchor->owner->client_id.bytes, HWS_ID_SIZE);
-    self->session_key.session_id = anchor->open_id;
+    memcpy (self->owner_key.client_id, anchor->owner->client_id.bytes, HWS_ID_SIZE);
+    self->owner_key.number = anchor->open_id;
     hws_map_insert (&engine->tombstones_by_open, &self->by_open,
-                    hws_bytes (&self->session_key, sizeof self->session_key));
+                    hws_bytes (&self->owner_key, sizeof self->owner_key));
     hws_map_insert (&engine->tombstones_by_handle, &self->by_handle,
                     hws_bytes (&self->handle, sizeof self->handle));
 }
@@ -93,7 +103,7 @@ void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor)
 static hws_map_node_t *find_of_client (const hws_map_t *map, const hws_peer_t *peer,
                                        uint64_t number)
 {
-    hws_session_key_t key = {.session_id = number};
+    hws_owner_key_t key = {.number = number};
     memcpy (key.client_id, peer->client_id.bytes, HWS_ID_SIZE);
     return hws_map_find (map, hws_bytes (&key, sizeof key));
 }

@@ -9,12 +9,24 @@
 
 #include "broker/seat.h"
 
+/*  Keys of the maps; without padding, for they are hashed as bytes. A client's own number is
+ *  a session id or an open id.  */
+typedef struct {
+    uint8_t client_id[HWS_ID_SIZE];
+    uint64_t number;
+} hws_owner_key_t;
+
+typedef struct {
+    uint64_t handle_lo; /* of this broker's anchor */
+    uint64_t sender_id;
+} hws_sender_key_t;
+
 struct hws_tombstone {
-    hws_map_node_t by_session; /* a seat's, under session_key */
-    hws_map_node_t by_open;    /* an anchor's, under session_key: owner and open id */
+    hws_map_node_t by_session; /* a seat's, under owner_key */
+    hws_map_node_t by_open;    /* an anchor's, under owner_key */
     hws_map_node_t by_sender;  /* a seat's, under sender_key */
     hws_map_node_t by_handle;  /* an anchor's, under handle */
-    hws_session_key_t session_key;
+    hws_owner_key_t owner_key;
     hws_sender_key_t sender_key;
     hws_handle_t handle;
     hws_link_t in_engine; /* in order of age */
@@ -26,14 +38,16 @@ struct hws_tombstone {
     char *reason; /* owned; null for none */
 };
 
-/*  Makes one for a seat or an anchor that begins, freed with free () if it is not used. A
- *  stream whose end was forgotten for want of memory would begin a second life with the next
- *  ATTACH of its client. Returns null without memory.  */
+/*  Frees a seat and remembers it, in its own memory: a stream whose end was forgotten for want
+ *  of memory would begin a second life with the next ATTACH of its client.  */
+void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat);
+
+/*  Makes one for an anchor that begins, freed with free () if it is not used. Returns null
+ *  without memory.  */
 hws_tombstone_t *hws_tombstone_new (void);
 
-/*  Remembers a seat or an anchor that is about to be freed: its tombstone and its reason are
- *  the engine's then, unless nothing is to be remembered.  */
-void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat);
+/*  Remembers an anchor that is about to be freed: its tombstone and its reason are the
+ *  engine's then, unless nothing is to be remembered.  */
 void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor);
 
 hws_tombstone_t *hws_tombstone_of_session (const hws_engine_t *engine, const hws_peer_t *peer,

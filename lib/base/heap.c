@@ -57,7 +57,7 @@ static hws_timer_t *meld_siblings (hws_timer_t *first)
 
 void hws_heap_clear (hws_heap_t *self, hws_timer_t *timer)
 {
-    if (!timer->is_armed) {
+    if (!hws_timer_is_armed (timer)) {
         return;
     }
     hws_timer_t *const children = meld_siblings (timer->child);
@@ -83,7 +83,7 @@ void hws_heap_set (hws_heap_t *self, hws_timer_t *timer, hws_ms_t at)
     if (at == HWS_NEVER) {
         return;
     }
-    *timer = (hws_timer_t){.at = at, .order = self->order++, .is_armed = true};
+    *timer = (hws_timer_t){.at = at, .order = ++self->order};
     self->root = meld (self->root, timer);
 }
 

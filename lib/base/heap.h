@@ -16,11 +16,10 @@ typedef struct hws_timer hws_timer_t;
 
 struct hws_timer {
     hws_ms_t at;          /* when it is due; meaningful while armed */
-    uint64_t order;       /* breaks ties: the count of settings before this one */
+    uint64_t order;       /* breaks ties: the count of settings up to this one; 0: not armed */
     hws_timer_t *child;   /* first child */
     hws_timer_t *sibling; /* next child of the same parent */
     hws_timer_t *back;    /* previous sibling, or the parent for a first child */
-    bool is_armed;
 };
 
 typedef struct {
@@ -33,6 +32,11 @@ void hws_heap_set (hws_heap_t *self, hws_timer_t *timer, hws_ms_t at);
 
 /*  Disarms the timer; harmless when it is not armed.  */
 void hws_heap_clear (hws_heap_t *self, hws_timer_t *timer);
+
+static inline bool hws_timer_is_armed (const hws_timer_t *self)
+{
+    return self->order > 0;
+}
 
 /*  The earliest deadline, or HWS_NEVER.  */
 hws_ms_t hws_heap_first_at (const hws_heap_t *self);

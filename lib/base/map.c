@@ -3,9 +3,11 @@
 #include "base/assert.h"
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #define FIRST_BUCKET_COUNT 16
+#define NODES_PER_BUCKET   2 /* at most, on average: a table is a part of what an object takes */
 
 static uint64_t rotate (uint64_t value, unsigned bits)
 {
@@ -65,9 +67,14 @@ void hws_map_fini (hws_map_t *self)
     *self = (hws_map_t){0};
 }
 
-static hws_map_node_t **bucket (const hws_map_t *self, uint64_t hash)
+static hws_map_node_t **bucket (const hws_map_t *self, uint32_t hash)
 {
     return &self->buckets[hash & (self->bucket_count - 1)];
+}
+
+static hws_bytes_t key_of (const hws_map_node_t *node)
+{
+    return hws_bytes ((const uint8_t *) node + node->key_offset, node->key_size);
 }
 
 static void grow (hws_map_t *self)
@@ -93,14 +100,17 @@ static void grow (hws_map_t *self)
 
 void hws_map_insert (hws_map_t *self, hws_map_node_t *node, hws_bytes_t key)
 {
-    hws_assert (node->key.data == NULL);
-    hws_assert (key.size > 0);
+    const ptrdiff_t offset = key.data - (const uint8_t *) node;
+    hws_assert (!hws_map_node_is_in (node));
+    hws_assert (key.size > 0 && key.size <= UINT16_MAX);
+    hws_assert (offset >= INT16_MIN && offset <= INT16_MAX);
 
-    if (self->count >= self->bucket_count) {
+    if (self->count / NODES_PER_BUCKET >= self->bucket_count) {
         grow (self);
     }
-    node->key = key;
-    node->hash = hws_hash (self->hash_key, key);
+    node->key_offset = (int16_t) offset;
+    node->key_size = (uint16_t) key.size;
+    node->hash = (uint32_t) hws_hash (self->hash_key, key);
     hws_map_node_t **const to = bucket (self, node->hash);
     node->next = *to;
     *to = node;
@@ -109,7 +119,7 @@ void hws_map_insert (hws_map_t *self, hws_map_node_t *node, hws_bytes_t key)
 
 void hws_map_remove (hws_map_t *self, hws_map_node_t *node)
 {
-    if (node->key.data == NULL) {
+    if (!hws_map_node_is_in (node)) {
         return;
     }
     hws_map_node_t **at = bucket (self, node->hash);
@@ -124,9 +134,9 @@ void hws_map_remove (hws_map_t *self, hws_map_node_t *node)
 
 hws_map_node_t *hws_map_find (const hws_map_t *self, hws_bytes_t key)
 {
-    const uint64_t hash = hws_hash (self->hash_key, key);
+    const uint32_t hash = (uint32_t) hws_hash (self->hash_key, key);
     for (hws_map_node_t *node = *bucket (self, hash); node; node = node->next) {
-        if (node->hash == hash && hws_bytes_equal (node->key, key)) {
+        if (node->hash == hash && hws_bytes_equal (key_of (node), key)) {
             return node;
         }
     }

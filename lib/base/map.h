@@ -2,9 +2,9 @@
  *
  *  Peers choose many of our keys (client ids, names, session ids), so the hash
  *  is keyed with a secret of the process: SipHash-1-3 (Aumasson, Bernstein
- *  2012). The key bytes belong to the object and must not change while it is in
- *  the map. Inserting never fails: when a larger table cannot be had, chains
- *  grow longer instead.
+ *  2012). The key bytes are a member of the object, as the node is, so that a node has no
+ *  more than the way from one to the other; they must not change while it is in the map.
+ *  Inserting never fails: when a larger table cannot be had, chains grow longer instead.
  */
 #ifndef HWS_MAP_H
 #define HWS_MAP_H
@@ -15,8 +15,9 @@ typedef struct hws_map_node hws_map_node_t;
 
 struct hws_map_node {
     hws_map_node_t *next; /* in the same bucket */
-    hws_bytes_t key;      /* a view into the object; data is null while in no map */
-    uint64_t hash;
+    uint32_t hash;        /* its lower half */
+    int16_t key_offset;   /* from the node to the key */
+    uint16_t key_size;    /* 0 while in no map */
 };
 
 typedef struct {
@@ -39,8 +40,8 @@ int hws_map_init (hws_map_t *self, hws_hash_key_t hash_key);
 /*  Frees the table. The nodes, if any are left, belong to their objects.  */
 void hws_map_fini (hws_map_t *self);
 
-/*  Puts the node in under `key`, which must not be in the map yet and must live
- *  as long as the node is in. The key may not be empty.  */
+/*  Puts the node in under `key`, which must not be in the map yet and must be in the same
+ *  object, within 32 KiB of the node. The key may not be empty.  */
 void hws_map_insert (hws_map_t *self, hws_map_node_t *node, hws_bytes_t key);
 
 /*  Takes the node out; harmless when it is in no map.  */
@@ -48,6 +49,11 @@ void hws_map_remove (hws_map_t *self, hws_map_node_t *node);
 
 /*  The node under `key`, or null.  */
 hws_map_node_t *hws_map_find (const hws_map_t *self, hws_bytes_t key);
+
+static inline bool hws_map_node_is_in (const hws_map_node_t *self)
+{
+    return self->key_size > 0;
+}
 
 /*  Any one node, or null when the map is empty: for emptying it.  */
 hws_map_node_t *hws_map_any (const hws_map_t *self);

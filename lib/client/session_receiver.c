@@ -74,7 +74,7 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
     const bool is_up = self->state == HWS_SESSION_UP;
-    if (is_up && !receiver->open.node.key.data) {
+    if (is_up && !hws_map_node_is_in (&receiver->open.node)) {
         hws_session_reopen (self, now, receiver);
     } else if (is_up && now < give_up_at (self, receiver)) {
         ask_open (self, now, receiver);
@@ -174,7 +174,7 @@ void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_cont
 
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
-    if (self->state != HWS_SESSION_UP || receiver->open.node.key.data ||
+    if (self->state != HWS_SESSION_UP || hws_map_node_is_in (&receiver->open.node) ||
         receiver->rx.state == HWS_RX_CLOSED) {
         return;
     }

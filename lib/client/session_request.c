@@ -39,7 +39,7 @@ bool hws_session_say (hws_session_t *self, const hws_control_t *control)
 void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
                       hws_control_t *control, hws_ms_t retry_ms)
 {
-    if (!request->node.key.data) {
+    if (!hws_map_node_is_in (&request->node)) {
         request->id = ++self->last_request_id;
         hws_put_u64 (request->key, request->id);
         hws_map_insert (&self->requests, &request->node,

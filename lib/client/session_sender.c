@@ -130,10 +130,11 @@ static void attach_again (hws_session_t *self, hws_ms_t now, hws_session_sender_
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
     const bool is_up = self->state == HWS_SESSION_UP;
-    if (is_up && sender->attach.node.key.data && now >= give_up_at (self, sender)) {
+    if (is_up && hws_map_node_is_in (&sender->attach.node) && now >= give_up_at (self, sender)) {
         snprintf (self->error, sizeof self->error, "the broker does not answer ATTACH");
         end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT), self->error);
-    } else if (is_up && (sender->attach.node.key.data || sender->tx.state == HWS_TX_ATTACHING)) {
+    } else if (is_up && (hws_map_node_is_in (&sender->attach.node) ||
+                         sender->tx.state == HWS_TX_ATTACHING)) {
         ask_attach (self, now, sender);
     } else if (is_up) {
         attach_again (self, now, sender);
@@ -412,7 +413,7 @@ void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
     }
     /* unknown_stream is no ending: ask what became of it, if that is not asked yet. */
     if (sender->tx.state != HWS_TX_ENDED && self->state == HWS_SESSION_UP &&
-        !sender->attach.node.key.data) {
+        !hws_map_node_is_in (&sender->attach.node)) {
         hws_tx_suspend (&sender->tx);
         attach_again (self, now, sender);
     }

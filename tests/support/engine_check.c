@@ -17,12 +17,13 @@ static void check_seat (const hws_engine_t *engine, const hws_anchor_t *anchor,
     assert_true (seat->state == HWS_SEAT_EXITING || seat->high_bytes <= seat->limit_bytes);
     assert_true (seat->state == HWS_SEAT_EXITING || seat->acked_bytes <= seat->limit_bytes);
     assert_ptr_equal (hws_seat_of_routing (engine, seat->routing_session_id), seat);
-    assert_ptr_equal (hws_seat_of_sender (engine, anchor, seat->sender_key.sender_id), seat);
-    assert_ptr_equal (hws_seat_of_session (engine, seat->peer, seat->session_key.session_id), seat);
+    assert_ptr_equal (hws_seat_of_sender (engine, anchor, seat->sender_id), seat);
+    assert_ptr_equal (hws_seat_of_session (engine, seat->peer, seat->session_id), seat);
     /* Whoever can die has a deadline: nobody is kept for ever. */
     const bool is_judged = !seat->is_dead && !seat->is_ending_ours;
-    assert_true (seat->deadline.timer.is_armed == is_judged);
-    assert_true (seat->target.node.entry == NULL || seat->state != HWS_SEAT_EXITING);
+    assert_true (hws_timer_is_armed (&seat->deadline.timer) == is_judged);
+    assert_true (seat->extra == NULL || seat->extra->target.node.entry == NULL ||
+                 seat->state != HWS_SEAT_EXITING);
     assert_true (seat->peer->state == HWS_PEER_CONNECTED || seat->state != HWS_SEAT_ATTACHED);
 }
 
@@ -42,7 +43,7 @@ static void check_anchor (const hws_engine_t *engine, const hws_anchor_t *anchor
     assert_true (anchor->reserved_bytes <= anchor->buffer_bytes);
     assert_true (anchor->live_count == live);
     assert_true (anchor->extra_bytes == extra);
-    assert_true (anchor->deadline.timer.is_armed);
+    assert_true (hws_timer_is_armed (&anchor->deadline.timer));
     assert_true (anchor->state != HWS_ANCHOR_ABANDONED || !anchor->is_receiver_present);
     assert_true (anchor->state != HWS_ANCHOR_OPEN || anchor->is_receiver_present);
     assert_true (anchor->state != HWS_ANCHOR_CLOSING || anchor->seats.count > 0);
@@ -89,7 +90,7 @@ static size_t check_peer (const hws_peer_t *peer)
         assert_true ((outgoing->effect.payload != NULL) != (outgoing->effect.data != NULL));
     }
     assert_true (out->queued_bytes == queued_bytes);
-    assert_true (!out->is_full || out->retry.timer.is_armed);
+    assert_true (!out->is_full || hws_timer_is_armed (&out->retry.timer));
     assert_true (out->run_count == 0 || hws_link_is_in_list (&out->opened));
     assert_true (out->queue.count == 0 || out->is_full || hws_link_is_in_list (&out->ready));
     if (peer->state == HWS_PEER_AWAY) {
@@ -126,7 +127,9 @@ void engine_check (const hws_engine_t *engine, size_t payloads)
     assert_true (engine->waiting.count <= engine->options.limits.waiting_attaches);
     assert_true (engine->peers_by_client.count <= engine->options.limits.peers);
     assert_true (engine->cancels.orphans.count <= engine->options.limits.cancel_orphans);
-    assert_true (engine->cancels.orphans.count == 0 || engine->cancel_deadline.timer.is_armed);
+    assert_true (engine->cancels.orphans.count == 0 ||
+                 hws_timer_is_armed (&engine->cancel_deadline.timer));
     assert_int_equal (engine->cancels.hit.count, 0);
-    assert_true (engine->tombstones.count == 0 || engine->tombstone_deadline.timer.is_armed);
+    assert_true (engine->tombstones.count == 0 ||
+                 hws_timer_is_armed (&engine->tombstone_deadline.timer));
 }

@@ -394,7 +394,7 @@ static void heap_gives_deadlines_in_order_of_time_then_setting (void **state)
                 assert_null (due);
             } else {
                 assert_ptr_equal (due, &model.timers[first]);
-                assert_false (due->is_armed);
+                assert_false (hws_timer_is_armed (due));
                 model.at[first] = HWS_NEVER;
             }
             break;

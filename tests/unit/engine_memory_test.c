@@ -204,7 +204,7 @@ static void send_all (client_t *client, uint32_t count, size_t size)
     batch_begin (&batch, HWS_BATCH_DATA);
     for (hws_link_t *link = peer ? peer->seats.head : NULL; link; link = link->next) {
         const hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_peer);
-        stream_t stream = {.session_id = seat->session_key.session_id, .next_seq = seat->next_seq};
+        stream_t stream = {.session_id = seat->session_id, .next_seq = seat->next_seq};
         if (batch.size + count * size < 15000) {
             batch_add_run (&batch, count ? stream_records (&stream, count, size)
                                          : stream_ending (&stream, HWS_RUN_DETACHED));

@@ -198,7 +198,7 @@ static hws_run_t any_run (const hws_seat_t *seat)
 {
     static const uint8_t types[] = {HWS_RUN_RECORDS, HWS_RUN_ERROR, HWS_RUN_DETACHED,
                                     HWS_RUN_FINALIZED};
-    hws_run_t run = {.stream = seat->session_key.session_id,
+    hws_run_t run = {.stream = seat->session_id,
                      .first_seq = seat->next_seq,
                      .count = 1,
                      .type = below (8) ? HWS_RUN_RECORDS : types[below (4)]};
@@ -322,7 +322,7 @@ static void ask_for_window (void)
     }
     batch_t batch;
     batch_begin (&batch, HWS_BATCH_WINDOW);
-    batch_add_window (&batch, (hws_window_t){.stream = seat->session_key.session_id,
+    batch_add_window (&batch, (hws_window_t){.stream = seat->session_id,
                                              .want_bytes = below (seat->anchor->buffer_bytes)});
     batch_send (&batch, client_of (seat->peer));
 }
@@ -344,7 +344,7 @@ static void end_something (client_t *client)
         if (seat) {
             client = client_of (below (2) ? seat->peer : seat->anchor->owner);
             message.as.cancel.handle = seat->anchor->handle;
-            message.as.cancel.sender_id = seat->sender_key.sender_id;
+            message.as.cancel.sender_id = seat->sender_id;
         }
         break;
     default:
@@ -353,7 +353,7 @@ static void end_something (client_t *client)
         if (seat) {
             client = client_of (seat->peer);
             message.as.detach = (hws_detach_t){.handle = seat->anchor->handle,
-                                               .sender_id = seat->sender_key.sender_id,
+                                               .sender_id = seat->sender_id,
                                                .seq = seat->next_seq + below (10) / 9};
         }
         break;
