@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/window.h"
 
 #include <stdlib.h>
 
@@ -134,43 +135,6 @@ hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name)
     }
     hws_map_node_t *const node = hws_map_find (&engine->anchors_by_name, hws_bytes_of_text (name));
     return node ? hws_container_of (node, hws_anchor_t, by_name) : NULL;
-}
-
-/*  ---- Windows ---- */
-
-uint64_t hws_anchor_next_window (const hws_anchor_t *self)
-{
-    /* A quarter of the budget holds the floors, a quarter what is lent beyond them,
-       a half large records and what exiting seats still hold. */
-    const uint64_t quarter = self->buffer_bytes / 4;
-    const uint64_t floor = self->window_bytes_min;
-    if ((self->live_count + 1) * floor > quarter) {
-        return 0;
-    }
-    const uint64_t room = quarter > self->extra_bytes ? quarter - self->extra_bytes : 0;
-    uint64_t extra = room / 4;
-    if (extra > self->window_bytes_max - floor) {
-        extra = self->window_bytes_max - floor;
-    }
-    const uint64_t unreserved = self->buffer_bytes - self->reserved_bytes;
-    if (floor > unreserved) {
-        return 0;
-    }
-    return floor + (extra > unreserved - floor ? unreserved - floor : extra);
-}
-
-void hws_anchor_serve (hws_engine_t *engine, hws_anchor_t *self)
-{
-    hws_link_t *link;
-    while ((link = self->wants.head)) {
-        hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_wants);
-        const uint64_t others = self->reserved_bytes - seat->reserved_bytes;
-        if (seat->want_bytes > self->buffer_bytes - others) {
-            return;
-        }
-        hws_list_remove (link);
-        hws_seat_allow (engine, seat);
-    }
 }
 
 /*  ---- The receiver ---- */
@@ -355,6 +319,6 @@ void hws_anchor_seat_gone (hws_engine_t *engine, hws_anchor_t *self)
         }
     }
     hws_anchor_arm (engine, self);
-    hws_anchor_serve (engine, self);
+    hws_window_serve (engine, self);
     hws_waiting_retry (engine, self);
 }

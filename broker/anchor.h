@@ -51,10 +51,12 @@ struct hws_anchor {
 
     hws_list_t seats; /* of hws_seat_t, through in_anchor, in order of attach */
     hws_list_t wants; /* of hws_seat_t, through in_wants, in order of asking */
+    hws_list_t lent;  /* of hws_seat_t, through in_lent, in order of last use */
     uint64_t next_sender_id;
     uint64_t live_count;     /* seats that are not exiting */
-    uint64_t extra_bytes;    /* windows of the live ones beyond their floors */
     uint64_t reserved_bytes; /* sum over all seats; never above buffer_bytes */
+    uint64_t lent_bytes;     /* what the live ones have of that beyond their floors */
+    uint64_t lent_count;     /* how many of them have any */
 
     hws_dedicated_t dedicated;
 
@@ -115,13 +117,6 @@ void hws_anchor_expire (hws_engine_t *engine, hws_anchor_t *self);
 /*  A seat is gone: closes a closing anchor without seats, lets waiting attaches try,
  *  serves large records, arms the unattached timeout.  */
 void hws_anchor_seat_gone (hws_engine_t *engine, hws_anchor_t *self);
-
-/*  Serves large records that wait for room, in order of asking.  */
-void hws_anchor_serve (hws_engine_t *engine, hws_anchor_t *self);
-
-/*  The window of the next sender, or 0 when its floor does not fit
- *  (docs/protocol.md, "Windows").  */
-uint64_t hws_anchor_next_window (const hws_anchor_t *self);
 
 /*  Arms the deadline for the earliest of what the anchor waits for.  */
 void hws_anchor_arm (hws_engine_t *engine, hws_anchor_t *self);

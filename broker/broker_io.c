@@ -177,10 +177,10 @@ static void log_statistics (const hws_broker_t *self)
              "event=statistics messages_in=%" PRIu64 " bytes_in=%" PRIu64 " runs_in=%" PRIu64
              " records_in=%" PRIu64 " batches_forwarded=%" PRIu64 " batches_copied=%" PRIu64
              " opened=%" PRIu64 " closed=%" PRIu64 " attached=%" PRIu64 " detached=%" PRIu64
-             " finalized=%" PRIu64 " dropped=%" PRIu64 " cancelled=%" PRIu64,
+             " finalized=%" PRIu64 " dropped=%" PRIu64 " cancelled=%" PRIu64 " returns=%" PRIu64,
              sum->messages_in, sum->bytes_in, sum->runs_in, sum->records_in, sum->batches_forwarded,
              sum->batches_copied, sum->opened, sum->closed, sum->attached, sum->detached,
-             sum->finalized, sum->dropped, sum->cancelled);
+             sum->finalized, sum->dropped, sum->cancelled, sum->returns);
     hws_log (&self->log, HWS_LOG_INFO,
              "event=faults refused=%" PRIu64 " refused_cancels=%" PRIu64 " protocol_errors=%" PRIu64
              " credit_violations=%" PRIu64 " gaps=%" PRIu64 " unknown_stream=%" PRIu64

@@ -124,6 +124,7 @@ typedef struct {
     uint64_t protocol_errors;
     uint64_t credit_violations;
     uint64_t gaps;
+    uint64_t returns;         /* seats that were asked to give back what is lent to them */
     uint64_t unknown_stream;  /* runs of a stream that is not the peer's */
     uint64_t missed_controls; /* not sent to a full connection */
     uint64_t binds;           /* of dedicated fronts that were asked for */

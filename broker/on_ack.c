@@ -1,8 +1,9 @@
-/*  ACK and WINDOW: the receiver has consumed, a sender has a large record
+/*  ACK and WINDOW: the receiver has consumed, a sender gives back or has a large record
  *  (docs/protocol.md, "Acknowledgements", "Windows").
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/window.h"
 
 /*  Returns false for what cannot be true.  */
 static bool handle_ack (hws_engine_t *engine, const hws_peer_t *peer, const hws_ack_t *ack)
@@ -48,24 +49,8 @@ void hws_on_ack (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch)
 static bool handle_window (hws_engine_t *engine, const hws_peer_t *peer, const hws_window_t *window)
 {
     hws_seat_t *const seat = hws_seat_of_session (engine, peer, window->stream);
-    if (seat == NULL || seat->state == HWS_SEAT_EXITING || window->want_bytes == 0) {
-        return true;
-    }
-    if (window->want_bytes > seat->anchor->buffer_bytes / 2) {
-        return false;
-    }
-    if (seat->limit_bytes - seat->acked_bytes >= window->want_bytes &&
-        !hws_link_is_in_list (&seat->in_wants)) {
-        seat->want_bytes = window->want_bytes; /* it fits, or the answer was lost */
-        hws_seat_allow (engine, seat);
-        return true;
-    }
-    seat->want_bytes = window->want_bytes;
-    if (!hws_link_is_in_list (&seat->in_wants)) {
-        hws_list_append (&seat->anchor->wants, &seat->in_wants);
-    }
-    hws_anchor_serve (engine, seat->anchor);
-    return true;
+    return seat == NULL || seat->state == HWS_SEAT_EXITING ||
+           hws_window_said (engine, seat, window) == 0;
 }
 
 void hws_on_window (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch)

@@ -4,6 +4,7 @@
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/window.h"
 
 #include "base/text.h"
 
@@ -113,7 +114,7 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
                   count, (size_t) (anchor->seats.count - anchor->live_count));
         return HWS_EBUSY;
     }
-    if (hws_anchor_next_window (anchor) == 0) {
+    if (!hws_window_has_room (anchor)) {
         snprintf (reason, size, "%s anchor %u: %llu buffer bytes leave no room for a sender", kind,
                   count, (unsigned long long) anchor->buffer_bytes);
         return HWS_EBUFFER_FULL;

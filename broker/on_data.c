@@ -7,6 +7,7 @@
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/window.h"
 
 #include <stdlib.h>
 
@@ -217,6 +218,8 @@ static void handle_run (pass_t *pass, hws_run_t *run)
     hws_seat_advance (seat, run);
     if (hws_run_is_ending (run->type)) {
         hws_seat_exit (engine, seat, run->type, run->first_seq);
+    } else {
+        hws_window_used (engine, seat);
     }
 }
 

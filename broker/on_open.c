@@ -45,7 +45,7 @@ static int check_values (const hws_engine_t *engine, const hws_open_t *request, 
                          size_t size)
 {
     const uint64_t least_ms = engine->options.limits.heartbeat_min_ms;
-    const uint64_t least_buffer = 4 * engine->options.anchors.window_bytes_min;
+    const uint64_t least_buffer = 2 * engine->options.anchors.window_bytes_min;
     if (*request->name && !hws_name_is_valid (hws_bytes_of_text (request->name))) {
         snprintf (reason, size, "name: 1 to 255 bytes of printable UTF-8, and not a handle");
         return HWS_EBAD_REQUEST;

@@ -243,12 +243,15 @@ void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat)
 
 static void write_grant (hws_seat_t *seat, uint8_t *at)
 {
+    /* RETURN is said with the limits that are to be lowered, then without until WINDOW. */
+    const bool has_limit = !seat->is_asked || (seat->grant_flags & HWS_GRANT_RETURN);
     const hws_grant_t grant = {.stream = seat->session_id,
                                .acked_seq = seat->acked_seq,
                                .next_seq = seat->next_seq,
                                .limit_seq = seat->limit_seq,
-                               .limit_bytes = seat->limit_bytes,
-                               .flags = seat->grant_flags};
+                               .limit_bytes = has_limit ? seat->limit_bytes : 0,
+                               .flags =
+                                   seat->grant_flags | (seat->is_asked ? HWS_GRANT_RETURN : 0)};
     hws_grant_put (at, &grant);
     seat->grant_flags = 0;
 }

@@ -3,61 +3,13 @@
 #include "base/text.h"
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/window.h"
 
 #include <stdlib.h>
 
 #define SILENT_INTERVALS 3   /* then a seat is dropped(heartbeat) */
 #define GRACE_INTERVALS  4   /* an away seat has at least so many to come back */
 #define REWIND_AGAIN_MS  200 /* REWIND is repeated at most so often while runs ahead come */
-
-/*  ---- Windows and the budget ---- */
-
-/*  Recomputes the seat's part of the budget. An exiting seat needs what the receiver
- *  may still hold of it, but for the ending, which may lie beyond the limit and counts
- *  in no budget; a live one everything up to its limit.  */
-static void reserve (hws_seat_t *self)
-{
-    uint64_t end_bytes = self->limit_bytes;
-    if (self->state == HWS_SEAT_EXITING && self->high_bytes < end_bytes) {
-        end_bytes = self->high_bytes;
-    }
-    const uint64_t needed = end_bytes > self->acked_bytes ? end_bytes - self->acked_bytes : 0;
-    hws_anchor_t *const anchor = self->anchor;
-    anchor->reserved_bytes = anchor->reserved_bytes - self->reserved_bytes + needed;
-    self->reserved_bytes = needed;
-}
-
-/*  Moves the limits on to the window beyond what is acknowledged; they never go
- *  back.  */
-static void extend_limits (hws_seat_t *self)
-{
-    const uint64_t limit_bytes = self->acked_bytes + self->window_bytes;
-    const uint64_t limit_seq = self->acked_seq + self->anchor->window_records;
-    if (limit_bytes > self->limit_bytes) {
-        self->limit_bytes = limit_bytes;
-    }
-    if (limit_seq > self->limit_seq) {
-        self->limit_seq = limit_seq;
-    }
-    reserve (self);
-}
-
-void hws_seat_allow (hws_engine_t *engine, hws_seat_t *self)
-{
-    const uint64_t part_bytes =
-        engine->options.limits.batch_bytes - HWS_BATCH_HEADER_SIZE - HWS_RUN_HEADER_SIZE;
-    const uint64_t limit_bytes = self->acked_bytes + self->want_bytes;
-    const uint64_t limit_seq = self->acked_seq + self->want_bytes / part_bytes + 2;
-    if (limit_bytes > self->limit_bytes) {
-        self->limit_bytes = limit_bytes;
-    }
-    if (limit_seq > self->limit_seq) {
-        self->limit_seq = limit_seq;
-    }
-    self->want_bytes = 0;
-    reserve (self);
-    hws_out_grant (engine, self);
-}
 
 /*  ---- Life ---- */
 
@@ -157,22 +109,19 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
         self->state = HWS_SEAT_AWAY; /* the request was read after the end of its connection */
     }
     self->rewound_at = engine->now - REWIND_AGAIN_MS;
-    self->window_bytes = hws_anchor_next_window (anchor);
     if (anchor->is_receiver_present && hws_seat_announce (engine, self) != 0) {
         goto failed;
     }
     anchor->next_sender_id++;
     anchor->live_count++;
-    anchor->extra_bytes += self->window_bytes - anchor->window_bytes_min;
     engine->seat_count++;
     engine->stats.attached++;
     link_up (engine, self);
-    extend_limits (self);
+    hws_window_begin (self);
     arm (engine, self);
-    hws_engine_log (engine, HWS_LOG_DEBUG,
-                    "event=attached anchor=%016llx sender=%llu window_bytes=%llu address=%s",
+    hws_engine_log (engine, HWS_LOG_DEBUG, "event=attached anchor=%016llx sender=%llu address=%s",
                     (unsigned long long) anchor->handle.lo, (unsigned long long) self->sender_id,
-                    (unsigned long long) self->window_bytes, peer->network_address);
+                    peer->network_address);
     return self;
 
 failed:
@@ -185,7 +134,7 @@ failed:
 
 void hws_seat_take_out (hws_engine_t *engine, hws_seat_t *self)
 {
-    self->anchor->reserved_bytes -= self->reserved_bytes;
+    hws_window_end (self);
     if (self->peer->last_seat == self) {
         self->peer->last_seat = NULL;
     }
@@ -194,7 +143,6 @@ void hws_seat_take_out (hws_engine_t *engine, hws_seat_t *self)
     hws_list_remove (&self->in_anchor);
     hws_list_remove (&self->in_peer);
     hws_list_remove (&self->in_grants);
-    hws_list_remove (&self->in_wants);
     hws_map_remove (&engine->seats_by_session, &self->by_session);
     hws_map_remove (&engine->seats_by_sender, &self->by_sender);
     hws_map_remove (&engine->seats_by_routing, &self->by_routing);
@@ -218,13 +166,7 @@ void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
     self->is_dead = false;
     self->has_gap = false;
     self->grant_flags = 0; /* the answer is a REWIND */
-    /* A full window leaves room for one byte, which nothing but an error of one letter
-       fits in: an answer with a budget of 0 would mean the default. */
-    hws_anchor_t *const anchor = self->anchor;
-    if (self->limit_bytes == self->next_bytes && anchor->reserved_bytes < anchor->buffer_bytes) {
-        self->limit_bytes++;
-        reserve (self);
-    }
+    hws_window_resume (self);
     arm (engine, self);
 }
 
@@ -234,6 +176,7 @@ void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
     if (self->state == HWS_SEAT_ATTACHED) {
         self->state = HWS_SEAT_AWAY;
     }
+    hws_window_suspend (self);
     arm (engine, self);
 }
 
@@ -298,12 +241,11 @@ static void leave_room (hws_engine_t *engine, hws_seat_t *self)
 {
     release_token (engine, self);
     if (self->state != HWS_SEAT_EXITING) {
+        hws_window_exit (self);
         self->anchor->live_count--;
-        self->anchor->extra_bytes -= self->window_bytes - self->anchor->window_bytes_min;
         self->state = HWS_SEAT_EXITING;
     }
-    hws_list_remove (&self->in_wants);
-    reserve (self);
+    hws_window_settle (self);
 }
 
 /*  Endings take no memory beyond the run; when there is none even for that, the
@@ -398,8 +340,11 @@ void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
 void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
 {
     hws_anchor_t *const anchor = self->anchor;
-    const bool had_room = hws_anchor_next_window (anchor) > 0;
-    if (seq > self->acked_seq) {
+    const bool had_room = hws_window_has_room (anchor);
+    const uint64_t unacked_bytes =
+        self->next_bytes > self->acked_bytes ? self->next_bytes - self->acked_bytes : 0;
+    const bool is_more = seq > self->acked_seq;
+    if (is_more) {
         self->acked_seq = seq;
         self->acked_bytes = bytes;
     }
@@ -408,7 +353,7 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
         self->next_bytes = bytes;
     }
     if (self->state == HWS_SEAT_EXITING) {
-        reserve (self);
+        hws_window_settle (self);
         if (!self->is_ending_ours) {
             if (self->acked_seq > self->end_seq) {
                 hws_out_grant_last (engine, self);
@@ -418,11 +363,13 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
             hws_out_grant (engine, self);
         }
     } else {
-        extend_limits (self);
+        if (is_more) {
+            hws_window_acked (engine, self, unacked_bytes);
+        }
         hws_out_grant (engine, self);
     }
-    hws_anchor_serve (engine, anchor);
-    if (!had_room && hws_anchor_next_window (anchor) > 0) {
+    hws_window_serve (engine, anchor);
+    if (!had_room && hws_window_has_room (anchor)) {
         hws_waiting_retry (engine, anchor);
     }
 }

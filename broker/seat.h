@@ -5,10 +5,7 @@
  *  can be rewound (rewound), or the ending is the broker's (ended). A seat that is gone
  *  leaves a tombstone.
  *
- *  Windows. The limit in bytes is acknowledged + window, except while a record
- *  larger than the window was asked for and allowed. What lies between the
- *  acknowledged position and the limit is reserved in the anchor's budget, so the
- *  sum of all reservations never exceeds it (docs/protocol.md, "Windows").
+ *  Its limits are the business of broker/window.h.
  */
 #ifndef HWS_SEAT_H
 #define HWS_SEAT_H
@@ -51,6 +48,7 @@ struct hws_seat {
     hws_link_t in_peer;
     hws_link_t in_grants; /* a GRANT is due */
     hws_link_t in_wants;  /* a large record waits for room */
+    hws_link_t in_lent;   /* something is lent to it, and it may be asked for that */
 
     hws_deadline_t deadline;
     hws_ms_t since_at;    /* when it left, while it is away; else no older silence counts */
@@ -61,6 +59,7 @@ struct hws_seat {
     uint32_t grant_flags; /* of the GRANT that is due */
     bool has_gap;         /* runs ahead were dropped: repeat REWIND with each PONG */
     bool is_dead;         /* exiting, and its client is gone */
+    bool is_asked;        /* RETURN was said, and WINDOW is to come */
     bool is_ending_ours;
     uint8_t ending;     /* run type of the ending, in EXITING */
     uint8_t own_ending; /* of the sender's own, which ours may have replaced; 0: none */
@@ -76,7 +75,6 @@ struct hws_seat {
     uint64_t acked_bytes;
     uint64_t limit_seq;
     uint64_t limit_bytes;
-    uint64_t window_bytes;
     uint64_t want_bytes;     /* asked for one large record; 0: nothing */
     uint64_t reserved_bytes; /* its part of the anchor's budget */
 
@@ -139,9 +137,6 @@ void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self);
 
 /*  Asks the sender to begin again at next_seq.  */
 void hws_seat_rewind (hws_engine_t *engine, hws_seat_t *self);
-
-/*  Allows one record of `want_bytes` beyond the window.  */
-void hws_seat_allow (hws_engine_t *engine, hws_seat_t *self);
 
 /*  The seat of a client's stream, of a sender id, of a routing session id; or null.  */
 hws_seat_t *hws_seat_of_session (const hws_engine_t *engine, const hws_peer_t *peer,

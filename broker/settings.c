@@ -72,21 +72,21 @@ static const hws_field_t s_fields[] = {
      .preset = "16K",
      .min = HWS_EARLY_BYTES,
      .max = GIB,
-     .help = "the least that a sender may run ahead of the receiver, in bytes"},
+     .help = "the window that every sender has; all of them take half of buffer_bytes"},
     {.key = "anchors.window_bytes_max",
      .type = HWS_FIELD_SIZE,
      .offset = AT (anchors.window_bytes_max),
      .preset = "4M",
      .min = HWS_EARLY_BYTES,
      .max = GIB,
-     .help = "the most that a sender may run ahead of the receiver, in bytes"},
+     .help = "the largest window, lent to a sender that uses it, out of the other half"},
     {.key = "anchors.window_records",
      .type = HWS_FIELD_INTEGER,
      .offset = AT (anchors.window_records),
      .preset = "65536",
      .min = HWS_EARLY_RECORDS,
      .max = 1 << 30,
-     .help = "the most that a sender may run ahead of the receiver, in records"},
+     .help = "how many records every sender may run ahead of the receiver"},
 
     {.key = "cancel.orphan_ttl_ms",
      .type = HWS_FIELD_DURATION,
@@ -271,13 +271,13 @@ static int check_listen (hws_conf_t *conf, const hws_broker_settings_t *settings
     return 0;
 }
 
-/*  A rule that one number may not be above another (or its half or quarter).  */
+/*  A rule that one number may not be above another, or its half.  */
 typedef struct {
     const char *lower;
     uint64_t lower_value;
     const char *upper;
     uint64_t upper_value;
-    enum { WHOLE = 1, HALF = 2, QUARTER = 4 } part; /* that counts of the upper one */
+    enum { WHOLE = 1, HALF = 2 } part; /* that counts of the upper one */
 } order_t;
 
 static int check_order (hws_conf_t *conf, const order_t *order)
@@ -285,9 +285,7 @@ static int check_order (hws_conf_t *conf, const order_t *order)
     if (order->lower_value <= order->upper_value / order->part) {
         return 0;
     }
-    const char *const share = order->part == WHOLE  ? ""
-                              : order->part == HALF ? "half of "
-                                                    : "a quarter of ";
+    const char *const share = order->part == HALF ? "half of " : "";
     if (hws_conf_source (conf, order->upper) > hws_conf_source (conf, order->lower)) {
         return hws_conf_blame (conf, order->upper, "%s%smust be at least %s, which is %" PRIu64,
                                share, *share ? "it " : "", order->lower, order->lower_value);
@@ -311,7 +309,7 @@ static int check (hws_conf_t *conf, const void *values)
         {"anchors.window_bytes_min", anchors->window_bytes_min, "anchors.window_bytes_max",
          anchors->window_bytes_max, WHOLE},
         {"anchors.window_bytes_min", anchors->window_bytes_min, "anchors.buffer_bytes",
-         anchors->buffer_bytes, QUARTER},
+         anchors->buffer_bytes, HALF},
         {"limits.record_bytes", limits->record_bytes, "anchors.buffer_bytes", anchors->buffer_bytes,
          HALF},
         {"limits.heartbeat_min_ms", limits->heartbeat_min_ms, "anchors.heartbeat_interval_ms",

@@ -198,15 +198,19 @@ size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer
     while (count < most && (link = hws_list_pop (&self->wants)) != NULL) {
         hws_session_sender_t *const sender =
             hws_container_of (link, hws_session_sender_t, want_link);
-        if (!sender->tx.is_ready || sender->tx.want_bytes == 0) {
+        hws_window_t window;
+        if (!hws_tx_next_window (&sender->tx, &window)) {
             continue;
         }
-        hws_window_put (
-            at, &(hws_window_t){.stream = sender->session_id, .want_bytes = sender->tx.want_bytes});
+        window.stream = sender->session_id;
+        hws_window_put (at, &window);
         at += HWS_WINDOW_SIZE;
         count++;
-        sender->want_said = sender->tx.want_bytes;
-        hws_heap_set (&self->timers, &sender->want.timer, hws_time_after (now, HWS_WANT_RETRY_MS));
+        sender->want_said = window.want_bytes;
+        if (window.want_bytes > 0) {
+            hws_heap_set (&self->timers, &sender->want.timer,
+                          hws_time_after (now, HWS_WANT_RETRY_MS));
+        }
     }
     if (count == 0) {
         return 0;

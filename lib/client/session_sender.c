@@ -325,8 +325,9 @@ bool hws_session_changed (hws_session_sender_t *sender)
     }
     if (tx->want_bytes == 0) {
         sender->want_said = 0;
-    } else if (tx->is_ready && tx->want_bytes != sender->want_said &&
-               !hws_link_is_in_list (&sender->want_link)) {
+    }
+    if (tx->is_ready && (tx->owes_window || tx->want_bytes != sender->want_said) &&
+        !hws_link_is_in_list (&sender->want_link)) {
         hws_list_append (&self->wants, &sender->want_link);
         has_news = true;
     }

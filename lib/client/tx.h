@@ -55,6 +55,7 @@ typedef struct {
     uint64_t limit_seq, limit_bytes; /* allowed */
     bool has_ending;                 /* its own ending is appended */
     uint64_t want_bytes;             /* asked for with WINDOW for a large record; 0: nothing */
+    bool owes_window;                /* was asked to give back, and has not answered */
 
     /* counts of records and of their payload */
     uint64_t records, record_payload;             /* appended */
@@ -141,8 +142,13 @@ void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer);
 /*  The connection is gone: nothing is sent until the next attach answer.  */
 void hws_tx_suspend (hws_tx_t *self);
 
-/*  A grant came. Limits only rise; what cannot be true is ignored.  */
+/*  A grant came. Limits rise, but for RETURN: then the stream keeps what it has promised to the
+ *  application, and owes WINDOW. What cannot be true is ignored.  */
 void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant);
+
+/*  The WINDOW that is to be said: the answer to RETURN, what is wanted, or both; but for its
+ *  `stream`. Returns false if there is none.  */
+bool hws_tx_next_window (hws_tx_t *self, hws_window_t *window);
 
 /*  The stream is over, by somebody else's word. `result` 0: it ended cleanly. Ignored
  *  when it has ended already.  */

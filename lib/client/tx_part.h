@@ -29,6 +29,9 @@ static inline hws_tx_segment_t *hws_tx_segment_of (hws_link_t *link)
     return link ? hws_container_of (link, hws_tx_segment_t, link) : NULL;
 }
 
+/*  RETURN came.  */
+void hws_tx_give_back (hws_tx_t *self);
+
 /*  Takes the event; false when the state refuses it.  */
 bool hws_tx_advance (hws_tx_t *self, hws_tx_event_t event);
 

@@ -153,6 +153,7 @@ void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer)
     raise_limits (self, sum (answer->next_seq, answer->initial_credit),
                   sum (answer->next_bytes, hws_attach_ok_window_bytes (answer)));
     self->is_ready = true;
+    self->owes_window = false; /* the answer tells what is left */
     if (answer->acked_seq <= self->sent_seq) {
         acknowledge (self, answer->acked_seq);
     }
@@ -178,6 +179,9 @@ void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant)
     if ((grant->flags & HWS_GRANT_REWIND) && grant->next_seq >= self->acked_seq &&
         grant->next_seq <= self->sent_seq) {
         rewind_to (self, grant->next_seq);
+    }
+    if ((grant->flags & HWS_GRANT_RETURN) && self->is_ready) {
+        hws_tx_give_back (self);
     }
 }
 

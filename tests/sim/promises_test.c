@@ -23,6 +23,7 @@ enum { RUN_MS = 20000, LAST_MS = 300000 };
 
 static uint64_t s_seed; /* of the run at hand */
 static hws_ms_t s_calm_until;
+static uint64_t s_returns; /* windows asked back, in all runs of a kind */
 
 /*  ---- Faults ---- */
 
@@ -249,6 +250,7 @@ static void check (void)
         }
     }
     assert_int_equal (hws_engine_stats (s_net.engine)->credit_violations, 0);
+    s_returns += hws_engine_stats (s_net.engine)->returns;
 }
 
 static void tear_down (void)
@@ -308,12 +310,15 @@ static void run_many (weather_t weather, bool is_exclusive)
         run (strtoull (one, NULL, 10), weather, is_exclusive);
         return;
     }
+    s_returns = 0;
     const uint64_t count = many ? strtoull (many, NULL, 10) : test_scaled (300);
     for (uint64_t seed = 1; seed <= count; seed++) {
         s_seed = seed;
         run (seed, weather, is_exclusive);
     }
     s_seed = 0;
+    print_message ("asked back %" PRIu64 " windows\n", s_returns);
+    assert_true (is_exclusive || count < 300 || s_returns > 0);
 }
 
 /*  A failed run names its seed, whichever way it ends.  */

@@ -25,24 +25,31 @@ static void check_seat (const hws_engine_t *engine, const hws_anchor_t *anchor,
     assert_true (seat->extra == NULL || seat->extra->target.node.entry == NULL ||
                  seat->state != HWS_SEAT_EXITING);
     assert_true (seat->peer->state == HWS_PEER_CONNECTED || seat->state != HWS_SEAT_ATTACHED);
+    /* Who may be asked has something to give. */
+    const bool may_be_asked = hws_link_is_in_list (&seat->in_lent);
+    assert_true (!may_be_asked || seat->state == HWS_SEAT_ATTACHED);
+    assert_true (!may_be_asked || !seat->is_asked);
+    assert_true (!may_be_asked || seat->reserved_bytes > anchor->window_bytes_min);
 }
 
 static void check_anchor (const hws_engine_t *engine, const hws_anchor_t *anchor)
 {
-    uint64_t reserved = 0, live = 0, extra = 0;
+    uint64_t reserved = 0, live = 0, lent = 0, lent_count = 0;
     for (hws_link_t *link = anchor->seats.head; link; link = link->next) {
         const hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_anchor);
         check_seat (engine, anchor, seat);
         reserved += seat->reserved_bytes;
         if (seat->state != HWS_SEAT_EXITING) {
             live++;
-            extra += seat->window_bytes - anchor->window_bytes_min;
+            lent += seat->reserved_bytes - anchor->window_bytes_min;
+            lent_count += seat->reserved_bytes > anchor->window_bytes_min;
         }
     }
     assert_true (anchor->reserved_bytes == reserved);
     assert_true (anchor->reserved_bytes <= anchor->buffer_bytes);
     assert_true (anchor->live_count == live);
-    assert_true (anchor->extra_bytes == extra);
+    assert_true (anchor->lent_bytes == lent);
+    assert_true (anchor->lent_count == lent_count);
     assert_true (hws_timer_is_armed (&anchor->deadline.timer));
     assert_true (anchor->state != HWS_ANCHOR_ABANDONED || !anchor->is_receiver_present);
     assert_true (anchor->state != HWS_ANCHOR_OPEN || anchor->is_receiver_present);

@@ -77,7 +77,9 @@ void engine_words (words_t *said, client_t *client, uint64_t routing, uint64_t s
             break;
         case HEARD_GRANT:
             if (session_id == 0 || heard->grant.stream == session_id) {
-                words_add (said, heard->grant.flags & HWS_GRANT_REWIND ? "REWIND" : "GRANT");
+                words_add (said, heard->grant.flags & HWS_GRANT_REWIND   ? "REWIND"
+                                 : heard->grant.flags & HWS_GRANT_RETURN ? "RETURN"
+                                                                         : "GRANT");
             }
             break;
         }

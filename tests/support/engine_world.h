@@ -17,7 +17,8 @@
 #define WORLD_GRACE_MS    5000
 #define WORLD_ORPHAN_MS   8000
 #define WORLD_CANCEL_MS   20000 /* how long a cancelled token is remembered */
-#define WORLD_WINDOW      16384 /* bytes of the first senders' windows */
+#define WORLD_BUFFER      655360
+#define WORLD_WINDOW      16384 /* bytes of every sender's window: nothing is lent */
 #define WORLD_RECORDS     64    /* the same in records */
 
 typedef struct world world_t;

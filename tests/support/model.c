@@ -369,6 +369,7 @@ void model_leave (model_t *self, int client)
     for (size_t i = 0; i < self->seat_count; i++) {
         if (self->seats[i].client == client) {
             self->seats[i].is_away = true;
+            self->seats[i].use_number = 0;
             self->seats[i].away_at = self->now;
         }
     }

@@ -46,7 +46,7 @@ typedef struct {
     uint32_t connection;
     uint64_t session_id;
     uint64_t acked_seq, next_seq, limit_seq, limit_bytes; /* as on the wire */
-    bool is_rewind;
+    bool is_rewind, is_return;
 } model_grant_t;
 
 /*  A client as the broker knows it.  */
@@ -107,14 +107,16 @@ typedef struct {
     bool has_gap;         /* REWIND is due again with each PONG */
     bool is_granted;      /* a GRANT is due in this turn */
     bool is_rewound;      /* and says REWIND */
+    bool is_asked;        /* to give back: GRANTs say RETURN */
+    bool is_asked_anew;   /* and this one tells the limit that is to be lowered */
 
     uint64_t next_seq, next_bytes;   /* what comes next */
     uint64_t high_seq, high_bytes;   /* the highest that was ever forwarded */
     uint64_t acked_seq, acked_bytes; /* what the receiver has consumed */
     uint64_t limit_seq, limit_bytes; /* how far the sender may go */
-    uint64_t window_bytes;           /* how far that is beyond what is acknowledged */
     uint64_t want_bytes;             /* of the large record that waits; 0: none */
     uint64_t want_number;            /* in order of asking */
+    uint64_t use_number;             /* in order of last use; 0: it is not to be asked */
     uint64_t records, bytes;         /* whole ones, forwarded, and their payload */
     uint64_t part_bytes;             /* payload of a record that is not whole yet */
 
@@ -219,6 +221,7 @@ typedef struct {
     uint32_t fronts;                 /* numbers of fronts given */
     uint64_t token_order;            /* registered: anchors, seats and attaches that wait */
     uint64_t want_count;             /* wishes for large records */
+    uint64_t use_count;              /* uses of windows that are lent */
 
     model_line_t lines[MODEL_LINES]; /* said in this turn */
     size_t line_count;
@@ -267,7 +270,7 @@ void model_run (model_t *self, int client, const hws_run_t *run, bool is_good, c
 
 /*  One item. Both return false for a violation.  */
 bool model_ack (model_t *self, int client, const hws_ack_t *ack);
-bool model_want (model_t *self, int client, const hws_window_t *window);
+bool model_window (model_t *self, int client, const hws_window_t *window);
 
 /*  The message, or its batch as a whole, broke the rules: one ERROR, with this code or
  *  `protocol`.  */

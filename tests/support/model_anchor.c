@@ -63,7 +63,7 @@ static const char *open_refusal (model_t *self, int client, const hws_open_t *re
         model_value_or (request->buffer_bytes, self->options.anchors.buffer_bytes);
     if (model_value_or (request->heartbeat_interval_ms, limits->heartbeat_min_ms) <
             limits->heartbeat_min_ms ||
-        model_value_or (request->max_senders, 1) == 0 || buffer < 4 * floor) {
+        model_value_or (request->max_senders, 1) == 0 || buffer < 2 * floor) {
         return "bad_request";
     }
     if (model_token_reason (self, request->cancel_token)) {

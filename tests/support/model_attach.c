@@ -10,30 +10,6 @@
 
 /*  ---- ATTACH ---- */
 
-/*  Clause 9: a quarter of the budget holds the floors, a quarter what windows have beyond
- *  them, of which each gets a quarter of what is left; the rest is for large records.  */
-uint64_t model_next_window (const model_t *self, const model_anchor_t *anchor)
-{
-    const uint64_t floor = self->options.anchors.window_bytes_min;
-    const uint64_t quarter = anchor->buffer_bytes / 4;
-    const uint64_t unreserved = anchor->buffer_bytes - model_reserved_of (self, anchor->count);
-    uint64_t live = 0, extra = 0;
-    for (size_t i = 0; i < self->seat_count; i++) {
-        if (self->seats[i].anchor == anchor->count && !self->seats[i].has_ended) {
-            live++;
-            extra += self->seats[i].window_bytes - floor;
-        }
-    }
-    if ((live + 1) * floor > quarter || floor > unreserved) {
-        return 0;
-    }
-    uint64_t window = floor + (quarter > extra ? (quarter - extra) / 4 : 0);
-    if (window > self->options.anchors.window_bytes_max) {
-        window = self->options.anchors.window_bytes_max;
-    }
-    return window < unreserved ? window : unreserved;
-}
-
 static const char *find_by_handle (model_t *self, hws_handle_t handle, model_anchor_t **found)
 {
     const uint32_t count = hws_handle_count (handle);
@@ -69,13 +45,12 @@ static const char *check_room (model_t *self, int client, const model_anchor_t *
     if (model_seats_of (self, anchor->count, false) - live >= limits->exiting_seats) {
         return "busy";
     }
-    return model_next_window (self, anchor) == 0 ? "buffer_full" : NULL;
+    return model_has_room (self, anchor) ? NULL : "buffer_full";
 }
 
 static void take_seat (model_t *self, int client, const model_attach_t *request,
                        model_anchor_t *anchor)
 {
-    const uint64_t window = model_next_window (self, anchor);
     model_seat_t *const seat = &self->seats[self->seat_count++];
     *seat = (model_seat_t){.anchor = anchor->count,
                            .client = client,
@@ -86,11 +61,10 @@ static void take_seat (model_t *self, int client, const model_attach_t *request,
                            .is_away = self->clients[client].is_away,
                            .away_at = self->now,
                            .attached_at = self->now,
-                           .replayed_at = self->now,
-                           .window_bytes = window};
+                           .replayed_at = self->now};
     seat->routing_id = ((uint64_t) self->options.epoch << 32) + ++self->attached;
     memcpy (seat->label, request->label, sizeof seat->label);
-    model_extend (self, seat);
+    model_window_begin (self, seat);
     if (anchor->is_present) {
         model_announce (self, seat);
     }
@@ -135,13 +109,10 @@ static void say_seat (model_t *self, const model_seat_t *seat, uint64_t id, cons
 
 static void return_to_seat (model_t *self, model_seat_t *seat)
 {
-    const uint64_t buffer = model_anchor (self, seat->anchor)->buffer_bytes;
     seat->is_away = self->clients[seat->client].is_away;
     seat->is_dead = seat->has_gap = seat->is_rewound = false;
     seat->attached_at = self->now;
-    if (seat->limit_bytes == seat->next_bytes && model_reserved_of (self, seat->anchor) < buffer) {
-        seat->limit_bytes++; /* a budget of 0 would mean the default */
-    }
+    model_window_resume (self, seat);
 }
 
 /*  Seats the sender or finds what there is of it, and answers. Returns the word of a

@@ -206,7 +206,8 @@ static void hear_grant (model_world_t *self, int client, uint32_t connection, co
                            .next_seq = it->next_seq,
                            .limit_seq = it->limit_seq,
                            .limit_bytes = it->limit_bytes,
-                           .is_rewind = (it->flags & HWS_GRANT_REWIND) != 0};
+                           .is_rewind = (it->flags & HWS_GRANT_REWIND) != 0,
+                           .is_return = (it->flags & HWS_GRANT_RETURN) != 0};
     size_t i = 0;
     while (i < self->granted_count &&
            (self->granted[i].client != client || self->granted[i].session_id != it->stream)) {
@@ -217,6 +218,9 @@ static void hear_grant (model_world_t *self, int client, uint32_t connection, co
         self->granted_count++;
     } else {
         grant.is_rewind = grant.is_rewind || self->granted[i].is_rewind;
+        if (grant.limit_bytes == 0) { /* no change */
+            grant.limit_bytes = self->granted[i].limit_bytes;
+        }
     }
     self->granted[i] = grant;
 }

@@ -165,6 +165,9 @@ static void make_want (op_maker_t *self, const model_seat_t *seat, op_t *op)
     op->client = seat->client;
     op->session_id = seat->session_id;
     op->how = one_in (self, 3) ? WANT_NEXT : one_in (self, 3) ? WANT_SOME : WANT_MOST;
+    if (seat->is_asked ? !one_in (self, 4) : one_in (self, 20)) {
+        op->how = one_in (self, 10) ? WANT_LESS_LATE : WANT_LESS;
+    }
     op->count = 2000 + (uint32_t) below (self, 9000);
     op->is_more = one_in (self, 2);
 }

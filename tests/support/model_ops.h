@@ -56,9 +56,11 @@ typedef enum {
 } data_how_t;
 
 typedef enum {
-    WANT_NEXT, /* room for the next number */
-    WANT_SOME, /* `count` bytes */
-    WANT_MOST  /* as much as may be wanted */
+    WANT_NEXT,     /* room for the next number */
+    WANT_SOME,     /* `count` bytes */
+    WANT_MOST,     /* as much as may be wanted */
+    WANT_LESS,     /* gives back but for some bytes, by `count` */
+    WANT_LESS_LATE /* the same, to an earlier RETURN */
 } want_how_t;
 
 typedef enum {

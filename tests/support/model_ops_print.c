@@ -15,7 +15,8 @@ static const char *const s_data_words[] = {"next",        "beyond the window",
                                            "VOID",        "cut off"};
 static const char *const s_ack_words[] = {"all",      "some",       "nothing new",
                                           "too much", "the ending", "with too few bytes"};
-static const char *const s_want_words[] = {"what comes next", "some", "the most"};
+static const char *const s_want_words[] = {"what comes next", "some", "the most", "less",
+                                           "less, too late"};
 static const char *const s_cancel_words[] = {"the sender", "the anchor", "the sender, interrupted",
                                              "a sender that never was"};
 

@@ -112,15 +112,15 @@ model_seat_t *model_seat_of_sender (model_t *self, uint32_t anchor, uint64_t sen
 /*  How many the anchor has, with or without those that have ended.  */
 size_t model_seats_of (const model_t *self, uint32_t anchor, bool only_live);
 
-/*  The part of the anchor's budget that one takes, and all of them.  */
-uint64_t model_reserved (const model_seat_t *seat);
-uint64_t model_reserved_of (const model_t *self, uint32_t anchor);
+/*  Whether the anchor's budget has room for another sender's floor.  */
+bool model_has_room (const model_t *self, const model_anchor_t *anchor);
 
-/*  The window of the next sender by the anchor's budget; 0: no room.  */
-uint64_t model_next_window (const model_t *self, const model_anchor_t *anchor);
-
-/*  Moves the limits on to the window beyond what is acknowledged.  */
-void model_extend (const model_t *self, model_seat_t *seat);
+/*  The first limits of a seat; those that it comes back to; what becomes of them when
+ *  records came, and with an acknowledgement, before which so many bytes were not acknowledged.  */
+void model_window_begin (const model_t *self, model_seat_t *seat);
+void model_window_resume (model_t *self, model_seat_t *seat);
+void model_window_used (model_t *self, model_seat_t *seat);
+void model_window_acked (model_t *self, model_seat_t *seat, uint64_t unacked_bytes);
 
 /*  Tells the receiver of it; the same, and what it has missed; makes the sender begin again
  *  at the next number.  */

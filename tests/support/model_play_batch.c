@@ -316,17 +316,22 @@ static void add_want (play_t *self, const op_t *op)
     const model_anchor_t *const anchor =
         seat ? model_anchor (&self->world.model, seat->anchor) : NULL;
     const uint64_t half = anchor ? anchor->buffer_bytes / 2 : 1;
-    const hws_window_t window = {.stream = op->session_id,
-                                 .want_bytes = op->how == WANT_NEXT   ? size
-                                               : op->how == WANT_SOME ? op->count
-                                                                      : half};
+    hws_window_t window = {.stream = op->session_id,
+                           .want_bytes = op->how == WANT_NEXT   ? size
+                                         : op->how == WANT_SOME ? op->count
+                                         : op->how == WANT_MOST ? half
+                                                                : 0};
+    if (op->how >= WANT_LESS && seat) { /* the answer to RETURN, or to an earlier one */
+        window.limit_seq = seat->limit_seq - (op->how == WANT_LESS_LATE);
+        window.limit_bytes = seat->high_bytes + op->count % 64 * 100;
+    }
     if (!has_room (self, HWS_WINDOW_SIZE)) {
         return;
     }
     hws_window_put (self->batch + self->batch_size, &window);
     self->batch_size += HWS_WINDOW_SIZE;
     self->batch_count++;
-    if (self->is_used && !model_want (&self->world.model, op->client, &window)) {
+    if (self->is_used && !model_window (&self->world.model, op->client, &window)) {
         self->is_faulty = true;
     }
 }

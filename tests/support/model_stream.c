@@ -45,37 +45,6 @@ size_t model_seats_of (const model_t *self, uint32_t anchor, bool only_live)
     return count;
 }
 
-/*  What the receiver may have to hold of it: up to its limit while it lives, then up to
- *  what was forwarded.  */
-uint64_t model_reserved (const model_seat_t *seat)
-{
-    uint64_t end = seat->limit_bytes;
-    if (seat->has_ended && seat->high_bytes < end) {
-        end = seat->high_bytes;
-    }
-    return end > seat->acked_bytes ? end - seat->acked_bytes : 0;
-}
-
-uint64_t model_reserved_of (const model_t *self, uint32_t anchor)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < self->seat_count; i++) {
-        sum += self->seats[i].anchor == anchor ? model_reserved (&self->seats[i]) : 0;
-    }
-    return sum;
-}
-
-static void raise (uint64_t *limit, uint64_t to)
-{
-    *limit = to > *limit ? to : *limit;
-}
-
-void model_extend (const model_t *self, model_seat_t *seat)
-{
-    raise (&seat->limit_seq, seat->acked_seq + self->options.anchors.window_records);
-    raise (&seat->limit_bytes, seat->acked_bytes + seat->window_bytes);
-}
-
 static void say_run (model_t *self, const model_seat_t *seat, const hws_run_t *run,
                      const char *body)
 {
@@ -170,8 +139,8 @@ void model_end (model_t *self, model_seat_t *seat, uint8_t type, hws_cause_t cau
     seat->cause = cause;
     snprintf (seat->reason, sizeof seat->reason, "%s", reason);
     count_ending (self, seat, 1);
-    seat->want_bytes = 0;
-    seat->is_granted = false;
+    seat->want_bytes = seat->use_number = 0;
+    seat->is_granted = seat->is_asked = false;
     forward_ending (self, seat);
     model_say (self, seat->client,
                "STREAM_CANCEL session=%" PRIu64 " handle=%" PRIx64 " %s(%s) next=%" PRIu64
@@ -281,11 +250,14 @@ static void forward (model_t *self, model_seat_t *seat, const hws_run_t *run, co
         seat->high_seq = seat->next_seq;
         seat->high_bytes = seat->next_bytes;
     }
-    if (hws_run_is_ending (run->type) && !seat->has_ended) {
+    if (!hws_run_is_ending (run->type)) {
+        model_window_used (self, seat);
+    } else if (!seat->has_ended) {
         seat->has_ended = true;
         seat->ending = seat->own_ending = run->type;
         seat->end_seq = run->first_seq;
-        seat->want_bytes = 0;
+        seat->want_bytes = seat->use_number = 0;
+        seat->is_asked = false;
         count_ending (self, seat, 1);
         if (run->type == HWS_RUN_FINALIZED) {
             model_anchor_finalize (model_anchor (self, seat->anchor));
@@ -334,7 +306,7 @@ void model_run (model_t *self, int client, const hws_run_t *sent, bool is_good, 
     }
 }
 
-/*  ---- ACK, WINDOW ---- */
+/*  ---- ACK ---- */
 
 static void say_last_grant (model_t *self, const model_seat_t *seat)
 {
@@ -357,8 +329,10 @@ static void consume (model_t *self, model_seat_t *seat, uint64_t seq, uint64_t b
 {
     const uint32_t count = seat->anchor;
     model_anchor_t *const anchor = model_anchor (self, count);
-    const bool had_room = model_next_window (self, anchor) > 0;
-    if (seq > seat->acked_seq) {
+    const bool had_room = model_has_room (self, anchor);
+    const uint64_t unacked_bytes = seat->next_bytes - seat->acked_bytes;
+    const bool is_more = seq > seat->acked_seq;
+    if (is_more) {
         seat->acked_seq = seq;
         seat->acked_bytes = bytes;
     }
@@ -371,14 +345,14 @@ static void consume (model_t *self, model_seat_t *seat, uint64_t seq, uint64_t b
         seat_gone (self, seat);
         return;
     }
-    if (!seat->has_ended) {
-        model_extend (self, seat);
+    if (!seat->has_ended && is_more) {
+        model_window_acked (self, seat, unacked_bytes);
     }
     if (!seat->is_ending_ours) {
         seat->is_granted = true;
     }
     model_serve (self, anchor);
-    if (!had_room && model_next_window (self, anchor) > 0) {
+    if (!had_room && model_has_room (self, anchor)) {
         model_retry (self, count, anchor->name);
     }
 }
@@ -416,58 +390,5 @@ bool model_ack (model_t *self, int client, const hws_ack_t *ack)
         count_ending (self, seat, 1);
     }
     seat_gone (self, seat);
-    return true;
-}
-
-static void allow (model_t *self, model_seat_t *seat)
-{
-    const uint64_t part_bytes =
-        self->options.limits.batch_bytes - HWS_BATCH_HEADER_SIZE - HWS_RUN_HEADER_SIZE;
-    raise (&seat->limit_bytes, seat->acked_bytes + seat->want_bytes);
-    raise (&seat->limit_seq, seat->acked_seq + seat->want_bytes / part_bytes + 2);
-    seat->want_bytes = 0;
-    seat->is_granted = true;
-}
-
-void model_serve (model_t *self, const model_anchor_t *anchor)
-{
-    for (;;) {
-        model_seat_t *first = NULL;
-        for (size_t i = 0; i < self->seat_count; i++) {
-            model_seat_t *const seat = &self->seats[i];
-            if (seat->anchor == anchor->count && seat->want_bytes > 0 &&
-                (first == NULL || seat->want_number < first->want_number)) {
-                first = seat;
-            }
-        }
-        if (first == NULL ||
-            first->want_bytes + model_reserved_of (self, anchor->count) - model_reserved (first) >
-                anchor->buffer_bytes) {
-            return;
-        }
-        allow (self, first);
-    }
-}
-
-bool model_want (model_t *self, int client, const hws_window_t *window)
-{
-    model_seat_t *const seat = model_seat (self, client, window->stream);
-    if (seat == NULL || seat->has_ended || window->want_bytes == 0) {
-        return true;
-    }
-    const model_anchor_t *const anchor = model_anchor (self, seat->anchor);
-    if (window->want_bytes > anchor->buffer_bytes / 2) {
-        return false;
-    }
-    const bool is_waiting = seat->want_bytes > 0;
-    seat->want_bytes = window->want_bytes;
-    if (!is_waiting && seat->limit_bytes - seat->acked_bytes >= window->want_bytes) {
-        allow (self, seat); /* it fits as it is */
-        return true;
-    }
-    if (!is_waiting) {
-        seat->want_number = ++self->want_count;
-    }
-    model_serve (self, anchor);
     return true;
 }

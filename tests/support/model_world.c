@@ -150,14 +150,16 @@ static size_t list_grants (const model_t *model, model_grant_t list[MODEL_SEATS 
         const model_seat_t *const seat = &model->seats[i];
         const model_client_t *const client = &model->clients[seat->client];
         if (seat->is_granted && !client->is_away) {
-            list[count++] = (model_grant_t){.client = seat->client,
-                                            .connection = client->connection,
-                                            .session_id = seat->session_id,
-                                            .acked_seq = seat->acked_seq,
-                                            .next_seq = seat->next_seq,
-                                            .limit_seq = seat->limit_seq,
-                                            .limit_bytes = seat->limit_bytes,
-                                            .is_rewind = seat->is_rewound};
+            list[count++] = (model_grant_t){
+                .client = seat->client,
+                .connection = client->connection,
+                .session_id = seat->session_id,
+                .acked_seq = seat->acked_seq,
+                .next_seq = seat->next_seq,
+                .limit_seq = seat->limit_seq,
+                .limit_bytes = seat->is_asked && !seat->is_asked_anew ? 0 : seat->limit_bytes,
+                .is_rewind = seat->is_rewound,
+                .is_return = seat->is_asked};
         }
     }
     return count;
@@ -168,7 +170,8 @@ static bool is_same_grant (const model_grant_t *a, const model_grant_t *b)
     return a->client == b->client && a->connection == b->connection &&
            a->session_id == b->session_id && a->acked_seq == b->acked_seq &&
            a->next_seq == b->next_seq && a->limit_seq == b->limit_seq &&
-           a->limit_bytes == b->limit_bytes && a->is_rewind == b->is_rewind;
+           a->limit_bytes == b->limit_bytes && a->is_rewind == b->is_rewind &&
+           a->is_return == b->is_return;
 }
 
 static bool are_grants_same (const model_world_t *self, const model_t *model)
@@ -229,10 +232,10 @@ static void report_grants (model_world_t *self, const char *who, const model_gra
     for (size_t i = 0; i < count; i++) {
         report (self,
                 "  %s to client %d.%u: GRANT session=%" PRIu64 " acked=%" PRIu64 " next=%" PRIu64
-                " limits=%" PRIu64 "/%" PRIu64 "%s\n",
+                " limits=%" PRIu64 "/%" PRIu64 "%s%s\n",
                 who, list[i].client, list[i].connection, list[i].session_id, list[i].acked_seq,
                 list[i].next_seq, list[i].limit_seq, list[i].limit_bytes,
-                list[i].is_rewind ? " REWIND" : "");
+                list[i].is_rewind ? " REWIND" : "", list[i].is_return ? " RETURN" : "");
     }
 }
 
@@ -276,7 +279,8 @@ static void report_all (model_world_t *self)
 static void forget_grants (model_world_t *self)
 {
     for (size_t i = 0; i < self->model.seat_count; i++) {
-        self->model.seats[i].is_granted = self->model.seats[i].is_rewound = false;
+        model_seat_t *const seat = &self->model.seats[i];
+        seat->is_granted = seat->is_rewound = seat->is_asked_anew = false;
     }
 }
 

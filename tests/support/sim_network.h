@@ -22,7 +22,7 @@ enum { SIM_BATCH_BYTES_LEAST = 4096, SIM_BATCH_BYTES_MOST = 16384 };
 #define SIM_INTERVAL_MS 1000
 #define SIM_GRACE_MS    5000
 #define SIM_ORPHAN_MS   8000
-#define SIM_BUFFER      65536
+#define SIM_BUFFER      26624 /* small: windows are asked back */
 
 typedef struct {
     hws_list_t packets;

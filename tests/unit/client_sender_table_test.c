@@ -437,6 +437,11 @@ static void rewind_it (void)
     grant (1, HWS_GRANT_REWIND);
 }
 
+static void ask_back (void)
+{
+    grant (1, HWS_GRANT_RETURN);
+}
+
 static void grant_end (void)
 {
     grant (3, 0);
@@ -528,6 +533,7 @@ static const step_t sender_events[] = {
     {"3 s without an answer", answer_nothing, NULL},
     {"GRANT, records before the ending", grant_some, NULL},
     {"GRANT with REWIND", rewind_it, NULL},
+    {"GRANT with RETURN", ask_back, NULL},
     {"GRANT behind the ending", grant_end, NULL},
     {"STREAM_CANCEL with dropped(protocol)", tell_ending, NULL},
     {"STREAM_CANCEL unknown_stream", tell_unknown, NULL},

@@ -216,7 +216,7 @@ static void open_tells_the_values_in_force (void **state)
                                       .heartbeat_interval_ms = {HWS_VALUE, 250},
                                       .max_senders = {HWS_VALUE, 3},
                                       .unattached_timeout_ms = {HWS_VALUE, 900},
-                                      .buffer_bytes = {HWS_VALUE, 8192}}};
+                                      .buffer_bytes = {HWS_VALUE, 65536}}};
 
     client_ask (receiver, &open);
 
@@ -226,8 +226,8 @@ static void open_tells_the_values_in_force (void **state)
     assert_int_equal (ok->unattached_timeout_ms.value, 900);
     assert_int_equal (ok->orphan_ttl_ms, WORLD_ORPHAN_MS);
     assert_int_equal (ok->max_senders.value, 3);
-    assert_int_equal (ok->buffer_bytes, 8192);
-    assert_true (ok->record_bytes < 8192 / 2);
+    assert_int_equal (ok->buffer_bytes, 65536);
+    assert_true (ok->record_bytes < 65536 / 2);
 }
 
 static void open_refuses_what_it_does_not_take (void **state)
@@ -237,7 +237,7 @@ static void open_refuses_what_it_does_not_take (void **state)
     const hws_open_t bad[] = {{.name = "\x01"},
                               {.heartbeat_interval_ms = {HWS_VALUE, 99}},
                               {.max_senders = {HWS_VALUE, 0}},
-                              {.buffer_bytes = {HWS_VALUE, 4095}},
+                              {.buffer_bytes = {HWS_VALUE, 32767}},
                               {.buffer_bytes = {HWS_VALUE, UINT64_MAX}},
                               {.orphan_ttl_ms = {HWS_VALUE, UINT64_MAX}},
                               {.heartbeat_interval_ms = {HWS_VALUE, UINT64_MAX}}};
@@ -365,10 +365,10 @@ static void buffers_of_all_anchors_are_limited (void **state)
 {
     (void) state;
     hws_engine_options_t options = world_options ();
-    options.limits.buffer_bytes = (hws_optional_t){HWS_VALUE, 20000};
+    options.limits.buffer_bytes = (hws_optional_t){HWS_VALUE, 100000};
     begin_with (&options);
     client_t *const receiver = client_connect (&s_world);
-    const hws_open_t small = {.buffer_bytes = {HWS_VALUE, 10000}};
+    const hws_open_t small = {.buffer_bytes = {HWS_VALUE, 50000}};
     const hws_handle_t first = anchor_open (receiver, 1, "", &small);
     anchor_open (receiver, 2, "", &small);
     hws_control_t open = {.verb = HWS_VERB_OPEN, .as.open = small};

@@ -321,7 +321,7 @@ static uint64_t waiting_bytes (void)
 }
 
 /*  Both in less time than a connection may be full.  */
-enum { GREEDY_ROUNDS = 500, GREEDY_ROUND_MS = 5, GREEDY_BYTES_MAX = 2 * 1048576 };
+enum { GREEDY_ROUNDS = 500, GREEDY_ROUND_MS = 5, GREEDY_BYTES_MAX = 3 * 1048576 };
 
 static void who_acknowledges_without_reading_is_gone (void **state)
 {

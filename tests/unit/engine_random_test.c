@@ -322,8 +322,13 @@ static void ask_for_window (void)
     }
     batch_t batch;
     batch_begin (&batch, HWS_BATCH_WINDOW);
-    batch_add_window (&batch, (hws_window_t){.stream = seat->session_id,
-                                             .want_bytes = below (seat->anchor->buffer_bytes)});
+    hws_window_t window = {.stream = seat->session_id};
+    if (below (3)) { /* the answer to RETURN, or to an earlier one */
+        window.limit_seq = seat->limit_seq - below (10) / 9;
+        window.limit_bytes = seat->high_bytes + below (2 * WORLD_WINDOW);
+    }
+    window.want_bytes = below (2) ? below (seat->anchor->buffer_bytes) : 0;
+    batch_add_window (&batch, window);
     batch_send (&batch, client_of (seat->peer));
 }
 
@@ -441,6 +446,10 @@ static void invariants_hold_whatever_clients_do (void **state)
 {
     (void) state;
     test_seed (&s_random);
+    hws_engine_options_t options = world_options ();
+    options.anchors.buffer_bytes = 8 * WORLD_WINDOW;
+    options.anchors.window_bytes_min = 1024;
+    begin_with (&options);
     for (size_t i = 0; i < CLIENTS; i++) {
         client_t *const client = client_connect (&s_world);
         client->is_deaf = true;
@@ -473,6 +482,7 @@ static void invariants_hold_whatever_clients_do (void **state)
                    (unsigned long long) stats->attached, (unsigned long long) stats->detached,
                    (unsigned long long) stats->dropped, (unsigned long long) stats->cancelled,
                    (unsigned long long) stats->batches_forwarded);
+    assert_true (test_scaled (STEPS) < STEPS || stats->returns > 0);
 }
 
 int main (void)

@@ -275,7 +275,29 @@ static void want_more (void)
 {
     batch_t batch;
     batch_begin (&batch, HWS_BATCH_WINDOW);
-    batch_add_window (&batch, (hws_window_t){.stream = SESSION, .want_bytes = 2 * WORLD_WINDOW});
+    batch_add_window (&batch, (hws_window_t){.stream = SESSION, .want_bytes = 4 * WORLD_WINDOW});
+    batch_send (&batch, s_sender);
+}
+
+/*  The other sender has a record that takes all that there is beside the floors.  */
+static void want_more_and_another_too (void)
+{
+    want_more ();
+    client_find_grant (s_sender);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_WINDOW);
+    batch_add_window (&batch,
+                      (hws_window_t){.stream = OTHER_SESSION, .want_bytes = WORLD_BUFFER / 2});
+    batch_send (&batch, s_other);
+}
+
+static void give_back (void)
+{
+    want_more_and_another_too ();
+    client_find_grant (s_sender);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_WINDOW);
+    batch_add_window (&batch, (hws_window_t){.stream = SESSION, .limit_seq = UINT64_MAX});
     batch_send (&batch, s_sender);
 }
 
@@ -366,6 +388,8 @@ static const step_t events[] = {
     {"DETACH ahead", detach_ahead, NULL},
     {"DETACH below its number", detach_below, NULL},
     {"WINDOW with want_bytes", want_more, NULL},
+    {"WINDOW with want_bytes, then another sender's", want_more_and_another_too, NULL},
+    {"WINDOW that gives back, after that", give_back, NULL},
     {"three silent intervals", be_silent, NULL},
     {"connection closed, grace over", stay_away, NULL},
     {"CANCEL by the receiver", cancel_by_receiver, NULL},

@@ -262,7 +262,7 @@ static void token_refuses_an_attach_that_waits_for_its_anchor (void **state)
 static void token_refuses_an_attach_that_waits_for_room (void **state)
 {
     (void) state;
-    const hws_open_t small = {.buffer_bytes = {HWS_VALUE, 4096}};
+    const hws_open_t small = {.buffer_bytes = {HWS_VALUE, 2 * WORLD_WINDOW}};
     s_handle = anchor_open (s_receiver, 2, "small", &small);
     stream_attach (s_sender, 1, s_handle);
     wait_for (s_other, 1, "small", TOKEN);
@@ -357,7 +357,7 @@ static void token_closes_an_empty_anchor_at_once (void **state)
 static void token_of_anchor_stream_and_waiting_attach_hits_all_three (void **state)
 {
     (void) state;
-    const hws_open_t small = {.buffer_bytes = {HWS_VALUE, 4096}, .cancel_token = TOKEN};
+    const hws_open_t small = {.buffer_bytes = {HWS_VALUE, 2 * WORLD_WINDOW}, .cancel_token = TOKEN};
     s_handle = anchor_open (s_receiver, 2, "small", &small);
     attached_with (s_sender, 1, TOKEN);
     wait_for (s_other, 1, "small", TOKEN);

@@ -5,7 +5,7 @@
 #include "tests/support/engine_test.h"
 #include "tests/support/engine_words.h"
 
-enum { SESSION = 5, TOKEN = 77, WAIT_MS = 2000, SMALLEST_BUFFER = 4096 };
+enum { SESSION = 5, TOKEN = 77, WAIT_MS = 2000, SMALLEST_BUFFER = 2 * WORLD_WINDOW };
 
 static client_t *s_receiver;
 static client_t *s_other;   /* has the only seat that fits, while one waits for room */

@@ -126,7 +126,7 @@ static void data_of_a_waiting_attach_is_dropped_silently (void **state)
 static void attach_waits_for_room_in_the_buffer (void **state)
 {
     (void) state;
-    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 8192}}; /* two floors */
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 4 * WORLD_WINDOW}}; /* two floors */
     const hws_handle_t handle = anchor_open (s_receiver, 2, "small", &open);
     stream_t first = stream_attach (s_sender, 1, handle);
     stream_attach (s_sender, 2, handle);
@@ -145,7 +145,7 @@ static void attach_waits_for_room_in_the_buffer (void **state)
 static void attach_that_is_asked_again_and_seated_waits_no_longer (void **state)
 {
     (void) state;
-    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 8192}}; /* two floors */
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 4 * WORLD_WINDOW}}; /* two floors */
     const hws_handle_t handle = anchor_open (s_receiver, 2, "small", &open);
     stream_t first = stream_attach (s_sender, 1, handle);
     stream_attach (s_sender, 2, handle);
@@ -161,7 +161,7 @@ static void attach_that_is_asked_again_and_seated_waits_no_longer (void **state)
 static void waiting_attach_learns_that_its_anchor_is_closed (void **state)
 {
     (void) state;
-    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 4096}};
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 2 * WORLD_WINDOW}};
     const hws_handle_t handle = anchor_open (s_receiver, 2, "", &open);
     stream_attach (s_sender, 1, handle);
     hws_control_t message = {

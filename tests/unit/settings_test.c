@@ -277,9 +277,9 @@ static void the_numbers_of_the_broker_fit_each_other (void **state)
                     "f:2:21: anchors.window_bytes_min: must be at most anchors.window_bytes_max, "
                     "which is 16384");
     assert_refused (program,
-                    "{\"anchors\": {\"buffer_bytes\": 65536, \"window_bytes_min\": 16385}, "
+                    "{\"anchors\": {\"buffer_bytes\": 65536, \"window_bytes_min\": 32769}, "
                     "\"limits\": {\"record_bytes\": 32768}}",
-                    "f:1:57: anchors.window_bytes_min: must be at most a quarter of "
+                    "f:1:57: anchors.window_bytes_min: must be at most half of "
                     "anchors.buffer_bytes, which is 65536");
     assert_refused (program, "{\"anchors\": {\"buffer_bytes\": 1048576}}",
                     "f:1:30: anchors.buffer_bytes: half of it must be at least "

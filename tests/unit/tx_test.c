@@ -139,16 +139,75 @@ static void grants_are_absolute (void **state)
     hws_tx_fini (&tx);
 }
 
-static void return_lowers_nothing (void **state)
+/*  Takes the WINDOW that is owed.  */
+static hws_window_t take_window (hws_tx_t *tx)
+{
+    hws_window_t window;
+    assert_true (hws_tx_next_window (tx, &window));
+    return window;
+}
+
+static void return_gives_back_all_but_what_is_appended (void **state)
 {
     (void) state;
     hws_tx_t tx;
     attach (&tx, 2, WINDOW);
+    hws_tx_append (&tx, "x", 1);
+
+    hws_tx_grant (&tx, &(hws_grant_t){.limit_seq = 3, .flags = HWS_GRANT_RETURN});
+    const hws_window_t window = take_window (&tx);
+
+    assert_int_equal (window.limit_seq, 3);
+    assert_int_equal (window.limit_bytes, 5);
+    assert_int_equal (window.want_bytes, 0);
+    assert_int_equal (hws_tx_append (&tx, "x", 1), HWS_EWOULD_BLOCK);
+    assert_false (hws_tx_next_window (&tx, &(hws_window_t){0})); /* it is said once */
+    hws_tx_fini (&tx);
+}
+
+static void return_names_the_limit_that_it_lowers (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    attach (&tx, 2, 10);
+    static const uint8_t large[100];
+    assert_int_equal (hws_tx_append (&tx, large, sizeof large), HWS_EWOULD_BLOCK);
+
+    hws_tx_grant (&tx, &(hws_grant_t){.limit_bytes = 500, .flags = HWS_GRANT_RETURN});
+
+    assert_int_equal (take_window (&tx).limit_bytes, 104); /* is allowed with the same word */
+    assert_int_equal (hws_tx_append (&tx, large, sizeof large), 0);
+    hws_tx_fini (&tx);
+}
+
+static void return_leaves_what_was_reserved (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    void *room;
+    attach (&tx, 2, WINDOW);
+    assert_int_equal (hws_tx_reserve (&tx, &room, 20), 0);
 
     hws_tx_grant (&tx, &(hws_grant_t){.flags = HWS_GRANT_RETURN});
 
-    assert_int_equal (tx.limit_seq, 2);
-    assert_int_equal (tx.limit_bytes, WINDOW);
+    assert_in_range (take_window (&tx).limit_bytes, 24, 32);
+    assert_int_equal (hws_tx_commit (&tx, 20), 0);
+    hws_tx_fini (&tx);
+}
+
+static void return_is_cancelled_by_the_answer_to_attach (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    attach (&tx, 2, WINDOW);
+    hws_tx_grant (&tx, &(hws_grant_t){.flags = HWS_GRANT_RETURN});
+    hws_tx_suspend (&tx);
+    hws_tx_grant (&tx, &(hws_grant_t){.flags = HWS_GRANT_RETURN}); /* under way before that */
+    assert_false (hws_tx_next_window (&tx, &(hws_window_t){0}));
+
+    hws_tx_attached (&tx, &(hws_attach_ok_t){.initial_credit = 2, .slot_byte_budget = WINDOW});
+
+    assert_false (hws_tx_next_window (&tx, &(hws_window_t){0}));
     assert_int_equal (hws_tx_append (&tx, "x", 1), 0);
     hws_tx_fini (&tx);
 }
@@ -632,7 +691,10 @@ int main (void)
         cmocka_unit_test (sender_stops_at_the_window),
         cmocka_unit_test (window_in_bytes_counts_the_record_headers),
         cmocka_unit_test (grants_are_absolute),
-        cmocka_unit_test (return_lowers_nothing),
+        cmocka_unit_test (return_gives_back_all_but_what_is_appended),
+        cmocka_unit_test (return_names_the_limit_that_it_lowers),
+        cmocka_unit_test (return_leaves_what_was_reserved),
+        cmocka_unit_test (return_is_cancelled_by_the_answer_to_attach),
         cmocka_unit_test (grant_beyond_what_was_sent_acknowledges_nothing),
         cmocka_unit_test (record_larger_than_the_window_is_asked_for_when_nothing_is_before_it),
         cmocka_unit_test (record_over_the_limit_is_too_large),
