@@ -154,7 +154,12 @@ void hws_receiver_options_init (hws_receiver_options_t *options);
  *  `options` may be null. On success `*receiver` is the caller's. Returns 0,
  *  HWS_EINVALID (a name that breaks the rules), HWS_ENAME_IN_USE, HWS_ELIMIT,
  *  HWS_EBAD_REQUEST, HWS_EDENIED, HWS_ECANCELLED (its token was cancelled), HWS_EUNREACHABLE,
- *  HWS_ETIMEOUT, HWS_ENO_MEMORY; hws_client_error has the sentence.  */
+ *  HWS_ETIMEOUT, HWS_ENO_MEMORY; hws_client_error has the sentence.
+ *
+ *  The first one of a process also frees a block of 4 MiB. glibc learns from that to keep up to
+ *  8 MiB of freed memory in each of its heaps (see mallopt, M_MMAP_THRESHOLD), without which
+ *  the memory of every batch is taken from the system anew. What the program or its environment
+ *  has set of this stays.  */
 int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const char *name,
                        const hws_receiver_options_t *options);
 

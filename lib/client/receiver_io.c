@@ -2,6 +2,7 @@
 
 #include "client/rx_reader.h"
 #include "io/clock_io.h"
+#include "io/heap_io.h"
 #include "io/wake_io.h"
 
 #include <stdatomic.h>
@@ -203,6 +204,7 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
         free (self);
         return rc;
     }
+    hws_heap_keep ();
     const hws_time_limit_t deadline = hws_time_limit_after (options->wait_ms);
     const hws_rx_t *const rx = &self->core.rx;
     hws_client_lock (client);
