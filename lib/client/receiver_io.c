@@ -11,10 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/*  When what was consumed is published although there is more to read. All that is at hand was
- *  within the windows, and what is taken next waits until all of it is published: so the bytes
- *  need not be few beside a window, they keep the acknowledgements of a long queue in parts.  */
-enum { PUBLISH_BYTES = 256 * 1024, PUBLISH_MS = 10, CLOSE_MS = 1000 };
+/*  What was consumed is published so soon, whether or not the program reads on.  */
+enum { PUBLISH_MS = 2, CLOSE_MS = 1000 };
 
 struct hws_receiver {
     hws_session_receiver_t core; /* first: the session's callbacks get its address */
@@ -26,7 +24,7 @@ struct hws_receiver {
     atomic_int ready;       /* descriptor, readable while there are events; -1: nobody asked */
     atomic_bool is_closing; /* the program has cancelled the anchor */
     atomic_bool is_over;    /* the anchor is closed, by whomever */
-    bool is_taking;         /* the thread that receives waits; it has published everything */
+    bool is_taking;         /* the thread that receives waits, and does not use the reader */
     bool is_flush_set;      /* the client's thread will publish what the program leaves */
     atomic_bool is_stirred; /* the next receive looks at more than the next record */
 
@@ -35,8 +33,8 @@ struct hws_receiver {
     hws_rx_reader_t reader;
 };
 
-/*  Within PUBLISH_MS the client's thread publishes what is consumed by then, and so on while
- *  there is something; under the lock. Has the thread to be woken for that?  */
+/*  In PUBLISH_MS the client's thread publishes what is consumed by then, and so on while there
+ *  is something; under the lock. Has the thread to be woken for that?  */
 static bool set_flush (hws_receiver_t *self)
 {
     if (self->manual_ack || self->is_flush_set) {
@@ -45,6 +43,13 @@ static bool set_flush (hws_receiver_t *self)
     self->is_flush_set = true;
     hws_session_flush_at (&self->core, hws_clock_ms () + PUBLISH_MS);
     return true;
+}
+
+/*  All is published.  */
+static void clear_flush (hws_receiver_t *self)
+{
+    self->is_flush_set = false;
+    hws_session_flush_at (&self->core, HWS_NEVER);
 }
 
 static void notified (hws_session_receiver_t *core)
@@ -106,6 +111,7 @@ static void flush_due (hws_session_receiver_t *core)
     hws_receiver_t *const self = hws_container_of (core, hws_receiver_t, core);
     self->is_flush_set = false;
     if (self->is_taking) {
+        hws_rx_reader_publish (&self->reader);
         return;
     }
     if (!try_enter (self)) {
@@ -281,14 +287,31 @@ static void watch_progress (hws_receiver_t *self)
     hws_client_unlock (self->client, is_set);
 }
 
+/*  Publishes what is consumed if that is due before events are taken or waited for, and has the
+ *  rest published in time. Has the client's thread to be woken for that?  */
+static bool publish_before (hws_receiver_t *self, bool is_idle)
+{
+    if (self->manual_ack) {
+        return false;
+    }
+    if (!hws_rx_reader_is_due (&self->reader, is_idle)) {
+        return set_flush (self);
+    }
+    const bool has_news = hws_rx_reader_publish (&self->reader);
+    if (is_idle) {
+        clear_flush (self);
+    }
+    return has_news;
+}
+
 /*  Waits for events and takes them all. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK,
  *  HWS_ECLOSED, HWS_ENO_MEMORY.  */
 static int take (hws_receiver_t *self, const hws_time_limit_t *deadline)
 {
     hws_client_t *const client = self->client;
     hws_client_lock (client);
-    bool has_news = !self->manual_ack && hws_rx_reader_publish (&self->reader);
     const hws_rx_t *const rx = &self->core.rx;
+    bool has_news = publish_before (self, !hws_rx_has_events (rx));
     const int ready = atomic_load_explicit (&self->ready, memory_order_relaxed);
     int rc = 0;
     while (!rc && !hws_rx_has_events (rx)) {
@@ -355,7 +378,7 @@ static __attribute__ ((noinline)) int receive (hws_receiver_t *self, hws_event_t
             if (is_stirred) {
                 watch_progress (self);
             }
-            if (reader->unpublished >= PUBLISH_BYTES && !self->manual_ack) {
+            if (!self->manual_ack && hws_rx_reader_is_due (reader, false)) {
                 publish (self);
             }
             break;
@@ -457,7 +480,9 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     }
     const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     hws_client_lock (client);
-    if (!receiver->manual_ack && try_enter (receiver)) {
+    if (!receiver->manual_ack && receiver->is_taking) {
+        hws_rx_reader_publish (&receiver->reader);
+    } else if (!receiver->manual_ack && try_enter (receiver)) {
         hws_rx_reader_settle (&receiver->reader);
         hws_rx_reader_publish (&receiver->reader);
         leave (receiver);

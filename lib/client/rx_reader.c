@@ -42,6 +42,7 @@ static void count_run (hws_rx_reader_t *self, uint64_t seq, const uint8_t *at)
     stream->consumed_seq = seq;
     stream->consumed_bytes += bytes;
     self->unpublished += bytes;
+    self->unpublished_records += records;
     touch (self, stream);
 }
 
@@ -60,7 +61,9 @@ void hws_rx_reader_settle (hws_rx_reader_t *self)
     stream->consumed_seq = self->pending_seq;
     stream->consumed_bytes += self->pending_bytes;
     stream->is_ending_consumed |= self->is_pending_ending;
-    self->unpublished += self->pending_bytes + self->is_pending_ending;
+    self->unpublished += self->pending_bytes;
+    self->unpublished_records++;
+    self->is_urgent |= self->is_pending_ending;
     touch (self, stream);
 }
 
@@ -86,6 +89,7 @@ static void next_entry (hws_rx_reader_t *self)
 static void break_stream (hws_rx_reader_t *self, hws_rx_stream_t *stream)
 {
     stream->is_broken = true;
+    self->is_urgent = true;
     touch (self, stream);
     next_entry (self);
 }
@@ -318,6 +322,12 @@ int hws_rx_reader_take (hws_rx_reader_t *self)
     return 0;
 }
 
+bool hws_rx_reader_is_due (const hws_rx_reader_t *self, bool is_idle)
+{
+    return self->is_urgent || self->unpublished >= HWS_RX_PUBLISH_BYTES ||
+           (is_idle && self->unpublished_records < HWS_RX_RECORDS_FEW);
+}
+
 bool hws_rx_reader_publish (hws_rx_reader_t *self)
 {
     bool has_news = false;
@@ -346,6 +356,7 @@ bool hws_rx_reader_publish (hws_rx_reader_t *self)
             hws_rx_finish_stream (stream);
         }
     }
-    self->unpublished = 0;
+    self->unpublished = self->unpublished_records = 0;
+    self->is_urgent = false;
     return has_news;
 }

@@ -10,6 +10,9 @@
 
 #include "client/rx.h"
 
+#define HWS_RX_PUBLISH_BYTES (256 * 1024)
+#define HWS_RX_RECORDS_FEW   16
+
 /*  The reading side. The event that the application has in hand is a record of the run at hand,
  *  from `hand` on, or what `pending` is about. Records cost nothing but a step of the cursor:
  *  what they moved on in their stream is counted when it is published, or with the run's
@@ -34,10 +37,12 @@ typedef struct {
     hws_rx_stream_t *touched; /* streams with something consumed and not published */
     uint64_t unpublished;     /* bytes consumed and not published, headers of records included, but
                                  for those of the run at hand */
-    bool is_closed;           /* the CLOSED event was shown */
-    bool is_over;             /* the anchor is closed: clean endings are passed over */
-    bool is_discarding;       /* only who came, broker-made endings and CLOSED are shown */
-    hws_reason_t text;        /* the reason of the event in hand */
+    uint64_t unpublished_records;
+    bool is_urgent;     /* an ending is among them, or a stream is broken */
+    bool is_closed;     /* the CLOSED event was shown */
+    bool is_over;       /* the anchor is closed: clean endings are passed over */
+    bool is_discarding; /* only who came, broker-made endings and CLOSED are shown */
+    hws_reason_t text;  /* the reason of the event in hand */
 } hws_rx_reader_t;
 
 void hws_rx_reader_init (hws_rx_reader_t *self, hws_rx_t *rx);
@@ -92,6 +97,12 @@ bool hws_rx_reader_has_more (const hws_rx_reader_t *self);
 /*  Under the client's lock: takes everything that is queued; only when the reader has
  *  nothing left. Returns 0, or HWS_ENO_MEMORY when all there is cannot be told.  */
 int hws_rx_reader_take (hws_rx_reader_t *self);
+
+/*  Whether it pays to publish what was consumed; `is_idle`: there is nothing more to read. A
+ *  few records, whose sender may wait for the word, are told as soon as the application has no
+ *  more. Many are told together with those that follow, for each acknowledgement costs as much
+ *  on its way as a batch: they wait for HWS_RX_PUBLISH_BYTES or for who watches the clock.  */
+bool hws_rx_reader_is_due (const hws_rx_reader_t *self, bool is_idle);
 
 /*  Under the client's lock: what was consumed is to be acknowledged. True when there
  *  is something to send.  */

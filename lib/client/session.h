@@ -274,7 +274,7 @@ void hws_session_open (hws_session_t *self, hws_ms_t now, hws_session_receiver_t
 uint64_t hws_session_set_unattached (hws_session_t *self, hws_ms_t now,
                                      hws_session_receiver_t *receiver, hws_optional_t timeout_ms);
 
-/*  Has the receiver's `flush` called at `at`.  */
+/*  Has the receiver's `flush` called at `at`; HWS_NEVER: not.  */
 void hws_session_flush_at (hws_session_receiver_t *receiver, hws_ms_t at);
 
 /*  Cancels the anchor. Idempotent. Without a connection it ends at once: nobody would say

@@ -128,6 +128,27 @@ static void cancel_wakes_a_waiting_receive (void **state)
     pair_close (&pair);
 }
 
+/*  Of a few records it says so itself before it waits, of many the client's thread does.  */
+static void waiting_receive_has_what_it_consumed_acknowledged (void **state)
+{
+    (void) state;
+    pair_t pair;
+    pair_open (&pair, NULL);
+    waiting_t waiting;
+    start (&waiting, &pair, wait_recv);
+
+    for (int records = 1; records <= 1000; records *= 10) {
+        for (int i = 0; i < records; i++) {
+            assert_int_equal (hws_sender_send (pair.sender, "x", 1, LONG_MS), 0);
+        }
+        assert_int_equal (hws_sender_flush (pair.sender, LONG_MS), 0);
+    }
+
+    assert_int_equal (hws_receiver_close (pair.receiver, NULL, LONG_MS), 0);
+    pthread_join (waiting.thread, NULL);
+    pair_close (&pair);
+}
+
 static void *wait_close (void *argument)
 {
     waiting_t *const self = argument;
@@ -247,9 +268,13 @@ static void senders_own_cancel_tells_both_ends (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH (cancel_wakes_a_blocked_send),        BOTH (cancel_anchor_reaches_every_sender),
-        BOTH (cancel_wakes_a_waiting_receive),     TCP (cancel_is_idempotent),
-        TCP (close_is_no_second_receive),          TCP (second_receive_at_a_time_is_busy),
+        BOTH (cancel_wakes_a_blocked_send),
+        BOTH (cancel_anchor_reaches_every_sender),
+        BOTH (cancel_wakes_a_waiting_receive),
+        TCP (cancel_is_idempotent),
+        TCP (waiting_receive_has_what_it_consumed_acknowledged),
+        TCP (close_is_no_second_receive),
+        TCP (second_receive_at_a_time_is_busy),
         BOTH (senders_own_cancel_tells_both_ends),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

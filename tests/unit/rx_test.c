@@ -574,6 +574,57 @@ static void last_record_of_a_run_is_looked_at_closely (void **state)
     assert_false (hws_rx_reader_has_more (&s_anchor.reader));
 }
 
+/*  Consumes so many records more without publishing.  */
+static void consume (uint64_t first_seq, uint32_t count)
+{
+    hws_event_t event;
+    give_records (70, first_seq, count);
+    hws_rx_reader_take (&s_anchor.reader);
+    while (next_of_what_was_taken (&event)) {
+    }
+}
+
+static void few_records_are_due_at_once_and_many_with_more (void **state)
+{
+    (void) state;
+    const hws_rx_reader_t *const reader = &s_anchor.reader;
+    hws_event_t event;
+    give_attached (70, 1, 0);
+    expect (HWS_EVENT_ATTACHED, 1);
+
+    assert_false (next_of_what_was_taken (&event));
+
+    consume (0, HWS_RX_RECORDS_FEW - 1);
+    assert_true (hws_rx_reader_is_due (reader, true));
+    assert_false (hws_rx_reader_is_due (reader, false));
+    consume (HWS_RX_RECORDS_FEW - 1, 1);
+    assert_false (hws_rx_reader_is_due (reader, true));
+
+    for (uint64_t seq = HWS_RX_RECORDS_FEW; seq * 5 < HWS_RX_PUBLISH_BYTES; seq += 1000) {
+        assert_false (hws_rx_reader_is_due (reader, false));
+        consume (seq, 1000);
+    }
+    assert_true (hws_rx_reader_is_due (reader, false));
+    assert_true (hws_rx_reader_publish (&s_anchor.reader));
+    assert_false (hws_rx_reader_is_due (reader, false));
+}
+
+static void consumed_ending_is_due_at_once (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_ending (70, 0, HWS_RUN_DETACHED, 1, HWS_CAUSE_NONE);
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect (HWS_EVENT_DETACHED, 1);
+    assert_false (hws_rx_reader_is_due (&s_anchor.reader, false));
+
+    hws_rx_reader_settle (&s_anchor.reader);
+
+    assert_true (hws_rx_reader_is_due (&s_anchor.reader, false));
+    hws_rx_reader_publish (&s_anchor.reader);
+    assert_false (hws_rx_reader_is_due (&s_anchor.reader, false));
+}
+
 static void ended_is_remembered (void **state)
 {
     (void) state;
@@ -865,6 +916,8 @@ int main (void)
         TEST (ending_is_acknowledged_only_when_it_is_consumed),
         TEST (run_is_acknowledged_up_to_the_record_in_hand),
         TEST (last_record_of_a_run_is_looked_at_closely),
+        TEST (few_records_are_due_at_once_and_many_with_more),
+        TEST (consumed_ending_is_due_at_once),
         TEST (ended_is_remembered),
         TEST (ended_is_remembered_when_its_position_is_forgotten),
         TEST (malformed_run_cancels_its_sender_alone),
