@@ -1,6 +1,7 @@
 #include "client/client_io.h"
 
 #include "base/assert.h"
+#include "client/block_io.h"
 #include "io/clock_io.h"
 #include "io/random_io.h"
 #include "io/wake_io.h"
@@ -102,6 +103,7 @@ static int session_of (hws_client_t *self, const hws_client_options_t *options)
     hws_session_options_t session = {.client_id = random.client_id,
                                      .seed = random.seed,
                                      .hash_key = random.hash_key,
+                                     .blocks = self->blocks,
                                      .connect_ms = options->connect_ms,
                                      .give_up_ms = options->give_up_ms,
                                      .notify = token_notified};
@@ -135,6 +137,11 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
     if (rc) {
         goto no_token_cond;
     }
+    self->blocks = hws_blocks_new ();
+    if (!self->blocks) {
+        rc = HWS_ENO_MEMORY;
+        goto no_blocks;
+    }
     rc = session_of (self, options);
     if (rc) {
         goto no_session;
@@ -156,6 +163,8 @@ no_thread:
     }
     hws_session_fini (&self->session);
 no_session:
+    hws_blocks_destroy (&self->blocks);
+no_blocks:
     pthread_cond_destroy (&self->token_told);
 no_token_cond:
     pthread_cond_destroy (&self->gone);
@@ -214,7 +223,10 @@ void hws_client_destroy (hws_client_t **client)
     }
     hws_session_fini (&self->session);
     close (self->wake);
-    free (self->buffer);
+    if (self->buffer) {
+        self->buffer->release (self->buffer);
+    }
+    hws_blocks_destroy (&self->blocks);
     pthread_cond_destroy (&self->token_told);
     pthread_cond_destroy (&self->gone);
     pthread_mutex_destroy (&self->lock);

@@ -33,10 +33,11 @@ struct hws_client {
     pthread_cond_t gone;       /* the session is GONE */
     pthread_cond_t token_told; /* more is known of a token's cancel */
     hws_session_t session;
-    bool is_asleep;   /* the thread waits, or is about to: it has to be woken */
-    bool is_stopping; /* the thread is to end */
-    int wake;         /* descriptor that wakes it */
-    unsigned forks;   /* of the process, when the client was made */
+    hws_blocks_t *blocks; /* of its streams and its batches */
+    bool is_asleep;       /* the thread waits, or is about to: it has to be woken */
+    bool is_stopping;     /* the thread is to end */
+    int wake;             /* descriptor that wakes it */
+    unsigned forks;       /* of the process, when the client was made */
     hws_endpoint_t endpoint;
     hws_endpoint_parts_t parts;                                             /* of it */
     void (*on_connection) (void *arg, bool is_connected, const char *text); /* or null */
@@ -60,9 +61,8 @@ struct hws_client {
     uint32_t own_addresses;    /* so many are its own endpoint's, the rest the parent's */
     bool is_welcome;           /* something has been read on this connection */
     bool is_loss_told;         /* on_connection was told that it is lost, and not yet more */
-    uint8_t *buffer;           /* a batch is made here */
-    size_t buffer_size;
-    const char *unsent_verb; /* of the message that the socket did not take yet, or null */
+    hws_block_t *buffer;       /* a batch is made here, or null */
+    const char *unsent_verb;   /* of the message that the socket did not take yet, or null */
     bool has_unsent;
     zmq_msg_t unsent;
 };

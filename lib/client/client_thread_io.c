@@ -86,28 +86,33 @@ static void open_connection (hws_client_t *self)
 
 /*  ---- Out ---- */
 
-static void free_buffer (void *data, void *hint)
+static void release_block (void *data, void *hint)
 {
-    (void) hint;
-    free (data);
+    (void) data;
+    hws_block_t *const block = hint;
+    block->release (block);
 }
 
-/*  Makes a message of what the session yielded. A large batch takes the buffer along.  */
+/*  Makes a message of what the session yielded. What lies in a block leaves with a hold of it,
+ *  and a large batch takes the buffer along.  */
 static int message_of (hws_client_t *self, const hws_action_t *out, zmq_msg_t *message)
 {
-    const bool is_control = out->kind == HWS_ACTION_CONTROL;
-    if (is_control || out->size <= COPIED_MAX) {
+    if (out->kind == HWS_ACTION_CONTROL || (!out->block && out->size <= COPIED_MAX)) {
         if (zmq_msg_init_size (message, out->size)) {
             return HWS_ENO_MEMORY;
         }
-        memcpy (zmq_msg_data (message), is_control ? out->data : self->buffer, out->size);
+        memcpy (zmq_msg_data (message), out->data, out->size);
         return 0;
     }
-    if (zmq_msg_init_data (message, self->buffer, out->size, free_buffer, NULL)) {
+    hws_block_t *const block = out->block ? out->block : self->buffer;
+    if (zmq_msg_init_data (message, out->data, out->size, release_block, block)) {
         return HWS_ENO_MEMORY;
     }
-    self->buffer = NULL;
-    self->buffer_size = 0;
+    if (out->block) {
+        block->hold (block);
+    } else {
+        self->buffer = NULL;
+    }
     return 0;
 }
 
@@ -158,20 +163,27 @@ static void do_out (hws_client_t *self, hws_action_t *out)
                 report_lost (self, OUT_OF_MEMORY);
             }
         }
-        free (out->data);
         break;
     case HWS_ACTION_NONE:
         break;
+    }
+    if (out->kind == HWS_ACTION_CONTROL) {
+        free (out->data);
+    }
+    if (out->block) {
+        out->block->release (out->block);
     }
 }
 
 /*  The buffer for the next batch: as large as the broker takes.  */
 static bool has_buffer (hws_client_t *self, size_t size)
 {
-    if (self->buffer_size < size) {
-        free (self->buffer);
-        self->buffer = malloc (size);
-        self->buffer_size = self->buffer ? size : 0;
+    if (self->buffer && self->buffer->size < size) {
+        self->buffer->release (self->buffer);
+        self->buffer = NULL;
+    }
+    if (!self->buffer) {
+        self->buffer = self->blocks->take (self->blocks, size);
     }
     return self->buffer != NULL;
 }
@@ -196,9 +208,10 @@ static turn_t send_turn (hws_client_t *self)
         hws_action_t out = {.kind = HWS_ACTION_NONE};
         hws_client_lock (self);
         batch_bytes = hws_session_batch_bytes (&self->session);
-        const bool has_room = batch_bytes <= self->buffer_size;
-        const bool has_out = has_room && hws_session_pop (&self->session, hws_clock_ms (),
-                                                          self->buffer, self->buffer_size, &out);
+        const bool has_room = batch_bytes <= self->buffer->size;
+        const bool has_out =
+            has_room && hws_session_pop (&self->session, hws_clock_ms (), self->buffer->bytes,
+                                         self->buffer->size, &out);
         self->is_asleep = has_room && !has_out;
         hws_client_unlock (self, false);
         if (has_room && !has_out) {

@@ -47,8 +47,8 @@ typedef struct {
     append_t what;
     const void *data; /* SEND, ERROR_TEXT */
     size_t size;
-    hws_tx_segment_t *parts; /* SEND_LARGE */
-    void **room;             /* RESERVE */
+    hws_tx_parts_t *parts; /* SEND_LARGE */
+    void **room;           /* RESERVE */
 } append_args_t;
 
 static int try_append (hws_sender_t *self, append_args_t *args)
@@ -58,7 +58,7 @@ static int try_append (hws_sender_t *self, append_args_t *args)
     case SEND:
         return hws_tx_append (tx, args->data, args->size);
     case SEND_LARGE:
-        return hws_tx_adopt (tx, &args->parts);
+        return hws_tx_adopt (tx, args->parts);
     case PROBE:
         return hws_tx_probe (tx, args->size);
     case ERROR_TEXT:
@@ -113,13 +113,12 @@ static int send_large (hws_sender_t *self, const void *data, size_t size, int64_
             return rc;
         }
     }
-    append_args_t args = {.what = SEND_LARGE,
-                          .parts = hws_tx_parts_new (self->part_bytes, data, size)};
-    if (!args.parts) {
-        return HWS_ENO_MEMORY;
+    hws_tx_parts_t parts;
+    int rc = hws_tx_parts_init (&parts, self->client->blocks, self->part_bytes, data, size);
+    if (!rc) {
+        rc = append (self, &(append_args_t){.what = SEND_LARGE, .parts = &parts}, timeout_ms);
+        hws_tx_parts_fini (&parts);
     }
-    const int rc = append (self, &args, timeout_ms);
-    free (args.parts);
     return rc;
 }
 

@@ -458,12 +458,14 @@ static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_
         used = hws_session_pop_wants (self, now, buffer, room);
     }
     if (used == 0) {
-        used = hws_session_pop_data (self, buffer, room);
+        used = hws_session_pop_data (self, buffer, room, out);
     }
     if (used == 0) {
         return false;
     }
-    *out = (hws_action_t){.kind = HWS_ACTION_BATCH, .size = used};
+    out->kind = HWS_ACTION_BATCH;
+    out->data = out->block ? out->data : buffer;
+    out->size = used;
     return true;
 }
 

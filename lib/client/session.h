@@ -149,6 +149,7 @@ typedef struct {
     hws_name_t name;                      /* of the program */
     uint64_t seed;                        /* of jitter */
     hws_hash_key_t hash_key;              /* of the maps */
+    hws_blocks_t *blocks;                 /* where streams keep their records */
     int64_t connect_ms;                   /* negative: for ever */
     int64_t give_up_ms;                   /* likewise */
     void (*notify) (hws_session_t *self); /* more is known of a token's cancel; or null */
@@ -216,14 +217,15 @@ typedef enum {
     HWS_ACTION_CONNECT,    /* make a connection; it counts as made at once */
     HWS_ACTION_DISCONNECT, /* close it, drop what was not sent */
     HWS_ACTION_CONTROL,    /* send two frames: `verb` and `data` */
-    HWS_ACTION_BATCH       /* send one frame: `size` bytes of the caller's buffer */
+    HWS_ACTION_BATCH       /* send one frame: `data` */
 } hws_action_kind_t;
 
 typedef struct {
     hws_action_kind_t kind;
-    const char *verb; /* static */
-    uint8_t *data;    /* from malloc, the caller's to free */
+    const char *verb; /* static; of a batch null */
+    uint8_t *data; /* CONTROL: from malloc, the caller's to free; BATCH: in `block` or the buffer */
     size_t size;
+    hws_block_t *block; /* BATCH: what `data` lies in, held for the caller; null: his buffer */
 } hws_action_t;
 
 /*  Begins at `now` with a connection to make. Returns 0 or HWS_ENO_MEMORY.  */
@@ -250,7 +252,7 @@ void hws_session_expire (hws_session_t *self, hws_ms_t now);
 hws_ms_t hws_session_wake_at (const hws_session_t *self);
 
 /*  Takes the next thing to do. A batch is written into `buffer`, which has at least
- *  hws_session_batch_bytes. False when there is nothing.  */
+ *  hws_session_batch_bytes, unless a stream has it ready. False when there is nothing.  */
 bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
                       hws_action_t *out);
 

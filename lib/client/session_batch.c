@@ -219,8 +219,17 @@ size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer
     return (size_t) (at - buffer);
 }
 
-/*  Senders take turns: one that has more than fits goes to the end of the line.  */
-size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room)
+/*  The sender has had its turn: one that has more goes to the end of the line.  */
+static void end_turn (hws_session_t *self, hws_session_sender_t *sender)
+{
+    hws_list_remove (&sender->ready_link);
+    if (hws_tx_has_runs (&sender->tx)) {
+        hws_list_append (&self->ready, &sender->ready_link);
+    }
+}
+
+/*  Senders take turns. What one can lend leaves alone, after what was written before.  */
+size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room, hws_action_t *out)
 {
     uint8_t *at = buffer + HWS_BATCH_HEADER_SIZE;
     size_t left = room - HWS_BATCH_HEADER_SIZE;
@@ -228,20 +237,24 @@ size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room)
     for (size_t turns = self->ready.count; turns > 0 && count < HWS_BATCH_ITEMS_MAX; turns--) {
         hws_session_sender_t *const sender =
             hws_container_of (self->ready.head, hws_session_sender_t, ready_link);
+        if (hws_tx_can_lend (&sender->tx)) {
+            if (count > 0) {
+                break;
+            }
+            out->block = hws_tx_lend (&sender->tx, sender->session_id, &out->data, &out->size);
+            end_turn (self, sender);
+            return out->size;
+        }
         uint32_t runs;
         const size_t used = hws_tx_take (&sender->tx, sender->session_id, at, left,
                                          HWS_BATCH_ITEMS_MAX - count, &runs);
         at += used;
         left -= used;
         count += runs;
-        const bool has_more = hws_tx_has_runs (&sender->tx);
-        if (has_more && used == 0) {
+        if (used == 0 && hws_tx_has_runs (&sender->tx)) {
             break; /* it is next, with a whole batch before it */
         }
-        hws_list_remove (&sender->ready_link);
-        if (has_more) {
-            hws_list_append (&self->ready, &sender->ready_link);
-        }
+        end_turn (self, sender);
     }
     if (count == 0) {
         return 0;

@@ -125,10 +125,11 @@ void hws_session_forget_tokens (hws_session_t *self);
 
 /*  ---- session_batch.c ---- */
 
-/*  Each writes one batch and returns its size, 0 for none.  */
+/*  Each writes one batch and returns its size, 0 for none. The last one's may lie elsewhere,
+ *  whole: then `out` says so, and nothing is written.  */
 size_t hws_session_pop_acks (hws_session_t *self, uint8_t *buffer, size_t room);
 size_t hws_session_pop_wants (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t room);
-size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room);
+size_t hws_session_pop_data (hws_session_t *self, uint8_t *buffer, size_t room, hws_action_t *out);
 
 /*  Keeps what a receiver that goes has acknowledged and not yet said: its CANCEL, which may
  *  still wait in the outbox, must not come before. `drop` frees it.  */

@@ -84,7 +84,7 @@ static void await_broker (hws_session_t *self, hws_session_sender_t *sender)
 
 void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
-    hws_tx_init (&sender->tx);
+    hws_tx_init (&sender->tx, self->options.blocks);
     sender->session = self;
     sender->session_id = ++self->last_session_id;
     sender->asked_at = now;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING_SIZE_MIN = 4096, EVENTS = HWS_TX_EVENT_ENDED + 1, REFUSED = -1 };
+enum { EVENTS = HWS_TX_EVENT_ENDED + 1, REFUSED = -1 };
 
 /*  docs/protocol.md, "State tables".  */
 static const int8_t states[EVENTS][HWS_TX_ENDED + 1] = {
@@ -26,94 +26,6 @@ bool hws_tx_advance (hws_tx_t *self, hws_tx_event_t event)
     }
     self->state = (hws_tx_state_t) state;
     return true;
-}
-
-/*  ---- The ring ---- */
-
-static void ring_write (uint8_t *ring, size_t ring_size, uint64_t at, const void *data, size_t size)
-{
-    const size_t offset = (size_t) at & (ring_size - 1);
-    const size_t straight = ring_size - offset;
-    if (size <= straight) {
-        memcpy (ring + offset, data, size);
-        return;
-    }
-    memcpy (ring + offset, data, straight);
-    memcpy (ring, (const uint8_t *) data + straight, size - straight);
-}
-
-/*  Makes sure that `size` more bytes fit; the window has been checked, so the ring
- *  stays below twice the window.  */
-static int ring_grow (hws_tx_t *self, size_t size)
-{
-    const size_t used = (size_t) (self->ring_tail - self->ring_head);
-    size_t wanted = self->ring_size ? self->ring_size : RING_SIZE_MIN;
-    while (wanted - used < size) {
-        if (wanted > SIZE_MAX / 4) {
-            return HWS_ENO_MEMORY;
-        }
-        wanted *= 2;
-    }
-    uint8_t *const ring = malloc (wanted);
-    if (!ring) {
-        return HWS_ENO_MEMORY;
-    }
-    if (used > 0) {
-        const size_t offset = (size_t) self->ring_head & (self->ring_size - 1);
-        const size_t straight = self->ring_size - offset;
-        const size_t first = used < straight ? used : straight;
-        ring_write (ring, wanted, self->ring_head, self->ring + offset, first);
-        ring_write (ring, wanted, self->ring_head + first, self->ring, used - first);
-    }
-    free (self->ring);
-    self->ring = ring;
-    self->ring_size = wanted;
-    return 0;
-}
-
-static inline bool ring_has_room (const hws_tx_t *self, size_t size)
-{
-    return size <= self->ring_size - (size_t) (self->ring_tail - self->ring_head);
-}
-
-/*  ---- Segments ---- */
-
-static hws_tx_segment_t *segment_new (hws_tx_t *self, hws_run_type_t type, size_t own_size)
-{
-    hws_tx_segment_t *const segment = malloc (sizeof *segment + own_size);
-    if (segment) {
-        *segment = (hws_tx_segment_t){.type = (uint8_t) type,
-                                      .first_seq = self->end_seq,
-                                      .first_bytes = self->end_bytes,
-                                      .ring_at = self->ring_tail};
-    }
-    return segment;
-}
-
-/*  Puts a finished segment at the end of the stream.  */
-static void segment_append (hws_tx_t *self, hws_tx_segment_t *segment)
-{
-    hws_list_append (&self->segments, &segment->link);
-    self->end_seq += segment->count;
-    self->end_bytes += segment->size;
-    if (!self->next) {
-        self->next = segment;
-    }
-}
-
-/*  The segment that the next small record goes to, or null without memory.  */
-static hws_tx_segment_t *segment_for_record (hws_tx_t *self)
-{
-    hws_tx_segment_t *const tail = hws_tx_segment_of (self->segments.tail);
-    if (tail && tail->is_in_ring) {
-        return tail;
-    }
-    hws_tx_segment_t *const segment = segment_new (self, HWS_RUN_RECORDS, 0);
-    if (segment) {
-        segment->is_in_ring = true;
-        hws_list_append (&self->segments, &segment->link);
-    }
-    return segment;
 }
 
 /*  ---- Appending ---- */
@@ -173,46 +85,72 @@ static uint64_t parts_wire (size_t part_bytes, size_t size)
     return size + part_count (part_bytes, size) * HWS_RECORD_HEADER_SIZE;
 }
 
-hws_tx_segment_t *hws_tx_parts_new (size_t part_bytes, const void *data, size_t size)
+int hws_tx_parts_init (hws_tx_parts_t *parts, hws_blocks_t *blocks, size_t part_bytes,
+                       const void *data, size_t size)
 {
-    const uint64_t wire = parts_wire (part_bytes, size);
-    hws_tx_segment_t *const segment = malloc (sizeof *segment + (size_t) wire);
-    if (!segment) {
-        return NULL;
-    }
-    *segment = (hws_tx_segment_t){.type = HWS_RUN_RECORDS,
-                                  .is_parts = true,
-                                  .count = part_count (part_bytes, size),
-                                  .size = wire,
-                                  .payload = size};
+    *parts = (hws_tx_parts_t){.count = part_count (part_bytes, size),
+                              .size = parts_wire (part_bytes, size),
+                              .payload = size};
     const uint8_t *from = data;
-    uint8_t *at = segment->own;
     for (size_t left = size; left > 0;) {
         const size_t taken = left < part_bytes ? left : part_bytes;
-        hws_record_put (at, (uint32_t) taken);
-        memcpy (at + HWS_RECORD_HEADER_SIZE, from, taken);
-        at += HWS_RECORD_HEADER_SIZE + taken;
+        hws_tx_slice_t *const slice = hws_tx_part_new (blocks, HWS_RECORD_HEADER_SIZE + taken);
+        if (!slice) {
+            hws_tx_parts_fini (parts);
+            return HWS_ENO_MEMORY;
+        }
+        hws_list_append (&parts->slices, &slice->link);
+        hws_record_put (hws_tx_slice_body (slice), (uint32_t) taken);
+        memcpy (hws_tx_slice_body (slice) + HWS_RECORD_HEADER_SIZE, from, taken);
         from += taken;
         left -= taken;
+        slice->flags = left > 0 ? HWS_RUN_MORE : 0;
+        slice->payload = left > 0 ? 0 : (uint32_t) size;
     }
-    return segment;
+    return 0;
 }
 
-int hws_tx_adopt (hws_tx_t *self, hws_tx_segment_t **parts)
+void hws_tx_parts_fini (hws_tx_parts_t *parts)
 {
-    hws_tx_segment_t *const segment = *parts;
+    while (parts->slices.head) {
+        hws_tx_slice_free (hws_tx_slice_of (parts->slices.head));
+    }
+}
+
+/*  Counts what a slice at the end of the stream has brought.  */
+static void count_appended (hws_tx_t *self, hws_tx_slice_t *slice, uint64_t count, uint64_t size)
+{
+    self->end_seq += count;
+    self->end_bytes += size;
+    if (!self->next) {
+        self->next = slice;
+    }
+}
+
+static void count_record (hws_tx_t *self, size_t size)
+{
+    self->records++;
+    self->record_payload += size;
+}
+
+int hws_tx_adopt (hws_tx_t *self, hws_tx_parts_t *parts)
+{
     self->is_reserved = false;
-    int rc = check_record (self, segment->payload);
-    rc = rc ? rc : admit (self, segment->count, segment->size);
+    int rc = check_record (self, parts->payload);
+    rc = rc ? rc : admit (self, parts->count, parts->size);
     if (rc) {
         return rc;
     }
-    segment->first_seq = self->end_seq;
-    segment->first_bytes = self->end_bytes;
-    segment_append (self, segment);
-    self->records++;
-    self->record_payload += segment->payload;
-    *parts = NULL;
+    hws_tx_slice_close (self);
+    hws_link_t *link;
+    while ((link = hws_list_pop (&parts->slices)) != NULL) {
+        hws_tx_slice_t *const slice = hws_tx_slice_of (link);
+        slice->first_seq = self->end_seq;
+        slice->first_bytes = self->end_bytes;
+        hws_list_append (&self->slices, link);
+        count_appended (self, slice, slice->count, slice->size);
+    }
+    count_record (self, parts->payload);
     return 0;
 }
 
@@ -234,33 +172,34 @@ int hws_tx_probe (hws_tx_t *self, size_t size)
 /*  The same for a caller that has no lock to spare: refuses before it copies.  */
 static int append_large (hws_tx_t *self, const void *data, size_t size)
 {
-    const int rc = admit_parts (self, size);
+    int rc = admit_parts (self, size);
+    hws_tx_parts_t parts;
+    rc = rc ? rc : hws_tx_parts_init (&parts, self->blocks, self->part_bytes, data, size);
     if (rc) {
         return rc;
     }
-    hws_tx_segment_t *parts = hws_tx_parts_new (self->part_bytes, data, size);
-    return parts ? hws_tx_adopt (self, &parts) : HWS_ENO_MEMORY;
+    rc = hws_tx_adopt (self, &parts);
+    hws_tx_parts_fini (&parts);
+    return rc;
 }
 
-/*  Counts a record of `wire` bytes that lies at the ring's tail.  */
-static int take_record (hws_tx_t *self, size_t size)
+/*  Counts a record that lies at the end of the open slice.  */
+static inline void take_record (hws_tx_t *self, size_t size)
 {
-    hws_tx_segment_t *const segment = segment_for_record (self);
-    if (!segment) {
-        return HWS_ENO_MEMORY;
-    }
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
-    segment->count++;
-    segment->size += wire;
-    self->ring_tail += wire;
-    self->end_seq++;
-    self->end_bytes += wire;
-    self->records++;
-    self->record_payload += size;
-    if (!self->next) {
-        self->next = segment;
+    hws_tx_slice_grow (self, wire);
+    count_appended (self, self->open, 1, wire);
+    count_record (self, size);
+}
+
+/*  Appends a record that the open slice has room for.  */
+static inline void put_record (hws_tx_t *self, const void *data, size_t size)
+{
+    hws_record_put (self->at, (uint32_t) size);
+    if (size > 0) {
+        memcpy (self->at + HWS_RECORD_HEADER_SIZE, data, size);
     }
-    return 0;
+    take_record (self, size);
 }
 
 int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
@@ -275,44 +214,19 @@ int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
     }
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
     rc = admit (self, 1, wire);
-    if (!rc && !ring_has_room (self, wire)) {
-        rc = ring_grow (self, wire);
-    }
     if (rc) {
         return rc;
     }
-    const size_t offset = (size_t) self->ring_tail & (self->ring_size - 1);
-    if (wire <= self->ring_size - offset) {
-        hws_record_put (self->ring + offset, (uint32_t) size);
-        if (size > 0) {
-            memcpy (self->ring + offset + HWS_RECORD_HEADER_SIZE, data, size);
-        }
-    } else {
-        uint8_t header[HWS_RECORD_HEADER_SIZE];
-        hws_record_put (header, (uint32_t) size);
-        ring_write (self->ring, self->ring_size, self->ring_tail, header, sizeof header);
-        if (size > 0) {
-            ring_write (self->ring, self->ring_size, self->ring_tail + sizeof header, data, size);
-        }
+    if (wire > self->room && !hws_tx_slice_new (self, HWS_RUN_RECORDS, wire)) {
+        return HWS_ENO_MEMORY;
     }
-    return take_record (self, size);
+    put_record (self, data, size);
+    return 0;
 }
 
-int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
+static int reserve_scratch (hws_tx_t *self, size_t size)
 {
-    self->is_reserved = false;
-    const size_t wire = HWS_RECORD_HEADER_SIZE + size;
-    const bool is_parts = hws_tx_is_large (self, size);
-    int rc = hws_tx_probe (self, size);
-    if (!rc && !is_parts && !ring_has_room (self, wire)) {
-        rc = ring_grow (self, wire);
-    }
-    if (rc) {
-        return rc;
-    }
-    const size_t offset = is_parts ? 0 : (size_t) self->ring_tail & (self->ring_size - 1);
-    self->is_scratch_used = is_parts || wire > self->ring_size - offset;
-    if (self->is_scratch_used && size > self->scratch_size) {
+    if (size > self->scratch_size) {
         uint8_t *const scratch = realloc (self->scratch, size);
         if (!scratch) {
             return HWS_ENO_MEMORY;
@@ -320,9 +234,33 @@ int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
         self->scratch = scratch;
         self->scratch_size = size;
     }
+    return 0;
+}
+
+/*  A slice with room. One that is long enough to leave as it is may do so while the program
+ *  writes: the record begins the next.  */
+static int reserve_in_slice (hws_tx_t *self, size_t size)
+{
+    const size_t wire = HWS_RECORD_HEADER_SIZE + size;
+    const bool has_room = wire <= self->room && self->open->size < HWS_TX_LENT_MIN;
+    return has_room || hws_tx_slice_new (self, HWS_RUN_RECORDS, wire) ? 0 : HWS_ENO_MEMORY;
+}
+
+int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
+{
+    self->is_reserved = false;
+    const bool is_parts = hws_tx_is_large (self, size);
+    int rc = hws_tx_probe (self, size);
+    if (!rc) {
+        rc = is_parts ? reserve_scratch (self, size) : reserve_in_slice (self, size);
+    }
+    if (rc) {
+        return rc;
+    }
+    self->is_scratch_used = is_parts;
     self->is_reserved = true;
     self->reserved_size = size;
-    *room = self->is_scratch_used ? self->scratch : self->ring + offset + HWS_RECORD_HEADER_SIZE;
+    *room = is_parts ? self->scratch : self->at + HWS_RECORD_HEADER_SIZE;
     return 0;
 }
 
@@ -339,9 +277,24 @@ int hws_tx_commit (hws_tx_t *self, size_t size)
     if (rc) {
         return rc;
     }
-    hws_record_put (self->ring + ((size_t) self->ring_tail & (self->ring_size - 1)),
-                    (uint32_t) size);
-    return take_record (self, size);
+    hws_record_put (self->at, (uint32_t) size);
+    take_record (self, size);
+    return 0;
+}
+
+/*  Appends one number of another type, with a body of `size` bytes for the caller to write at
+ *  `*body`.  */
+static int append_single (hws_tx_t *self, hws_run_type_t type, size_t size, uint8_t **body)
+{
+    hws_tx_slice_t *const slice = hws_tx_slice_new (self, type, size);
+    if (!slice) {
+        return HWS_ENO_MEMORY;
+    }
+    slice->count = 1;
+    slice->size = (uint32_t) size;
+    count_appended (self, slice, 1, size);
+    *body = hws_tx_slice_body (slice);
+    return 0;
 }
 
 int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size)
@@ -351,23 +304,13 @@ int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size)
     if (!rc && size > HWS_TEXT_SIZE_MAX) {
         rc = HWS_ETOO_LARGE;
     }
-    if (!rc) {
-        rc = admit (self, 1, size);
+    uint8_t *body;
+    rc = rc ? rc : admit (self, 1, size);
+    rc = rc ? rc : append_single (self, HWS_RUN_ERROR, size, &body);
+    if (!rc && size > 0) {
+        memcpy (body, text, size);
     }
-    if (rc) {
-        return rc;
-    }
-    hws_tx_segment_t *const segment = segment_new (self, HWS_RUN_ERROR, size);
-    if (!segment) {
-        return HWS_ENO_MEMORY;
-    }
-    segment->count = 1;
-    segment->size = size;
-    if (size > 0) {
-        memcpy (segment->own, text, size);
-    }
-    segment_append (self, segment);
-    return 0;
+    return rc;
 }
 
 static int append_ending (hws_tx_t *self, hws_run_type_t type)
@@ -379,16 +322,14 @@ static int append_ending (hws_tx_t *self, hws_run_type_t type)
     }
     self->is_reserved = false;
     self->want_bytes = 0;
-    hws_tx_segment_t *const segment = segment_new (self, type, HWS_ENDING_HEADER_SIZE);
-    if (!segment) {
-        return HWS_ENO_MEMORY;
+    uint8_t *body;
+    const int rc = append_single (self, type, HWS_ENDING_HEADER_SIZE, &body);
+    if (rc) {
+        return rc;
     }
-    segment->count = 1;
-    segment->size = HWS_ENDING_HEADER_SIZE;
-    hws_ending_put (segment->own, &(hws_ending_t){.cause = HWS_CAUSE_NONE,
-                                                  .records = self->records,
-                                                  .bytes = self->record_payload});
-    segment_append (self, segment);
+    hws_ending_put (body, &(hws_ending_t){.cause = HWS_CAUSE_NONE,
+                                          .records = self->records,
+                                          .bytes = self->record_payload});
     self->has_ending = true;
     hws_tx_advance (self, HWS_TX_EVENT_END);
     return 0;
@@ -455,21 +396,23 @@ void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes)
     self->part_bytes = batch_bytes > overhead ? (size_t) (batch_bytes - overhead) : 1;
 }
 
-void hws_tx_init (hws_tx_t *self)
+void hws_tx_init (hws_tx_t *self, hws_blocks_t *blocks)
 {
-    *self = (hws_tx_t){.state = HWS_TX_ATTACHING};
+    *self = (hws_tx_t){.state = HWS_TX_ATTACHING, .blocks = blocks};
     hws_tx_set_batch_bytes (self, HWS_BATCH_BYTES_DEFAULT);
 }
 
 void hws_tx_fini (hws_tx_t *self)
 {
-    hws_link_t *link;
-    while ((link = hws_list_pop (&self->segments)) != NULL) {
-        free (hws_tx_segment_of (link));
+    while (self->slices.head) {
+        hws_tx_slice_free (hws_tx_slice_of (self->slices.head));
     }
-    free (self->ring);
+    if (self->block) {
+        self->block->release (self->block);
+    }
     free (self->scratch);
-    self->ring = NULL;
+    self->block = NULL;
     self->scratch = NULL;
-    self->next = NULL;
+    self->next = self->open = NULL;
+    self->room = 0;
 }

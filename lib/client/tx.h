@@ -1,10 +1,11 @@
 /*  tx: one sender's stream, from the application's records to runs in batches.
  *
  *  It keeps every record until the receiver has acknowledged it, already in the form
- *  of a run's body, so that sending and rewinding are one copy: small records in a
- *  ring that grows to the window, everything else (records in parts, errors, the
- *  ending) in a segment with memory of its own. Positions are absolute and
- *  exclusive; grants are absolute, so a lost or repeated one does no harm.
+ *  of a run's body, in slices (tx_part.h) of shared blocks of memory (block.h), with room for
+ *  the headers in front. So a long piece that was not sent before leaves as it lies there,
+ *  as one message, and the stream goes on behind it; what is short, or sent again, is copied
+ *  once. Memory is the window's and two blocks' at most. Positions are absolute and exclusive;
+ *  grants are absolute, so a lost or repeated one does no harm.
  *
  *  Pure: it sends nothing and waits for nothing. The session (client/session.h)
  *  tells it what the broker says and takes its runs; client_io calls the rest for
@@ -18,8 +19,11 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "client/block.h"
 #include "proto/batch.h"
 #include "proto/control.h"
+
+#define HWS_TX_LENT_MIN (32 * 1024) /* a shorter piece is copied */
 
 typedef enum {
     HWS_TX_ATTACHING,  /* asked, not yet answered */
@@ -37,7 +41,15 @@ typedef enum {
     HWS_TX_EVENT_ENDED
 } hws_tx_event_t;
 
-typedef struct hws_tx_segment hws_tx_segment_t;
+typedef struct hws_tx_slice hws_tx_slice_t;
+
+/*  A large record, cut into parts, that is not appended yet.  */
+typedef struct {
+    hws_list_t slices; /* one for each part */
+    uint64_t count;    /* of them */
+    uint64_t size;     /* bytes that they count in the stream */
+    size_t payload;    /* of the record */
+} hws_tx_parts_t;
 
 typedef struct {
     hws_tx_state_t state; /* written by hws_tx_advance () only */
@@ -62,18 +74,20 @@ typedef struct {
     uint64_t acked_records, acked_record_payload; /* acknowledged */
 
     /* storage */
-    hws_list_t segments;    /* what is not acknowledged, in order */
-    hws_tx_segment_t *next; /* the segment that next_seq is in, null: at the end */
-    uint8_t *ring;          /* null until the first record */
-    size_t ring_size;       /* a power of two */
-    uint64_t ring_head;     /* count of bytes ever freed; the offset is modulo ring_size */
-    uint64_t ring_tail;     /* count of bytes ever written */
-    size_t part_bytes;      /* payload of a full part; a longer record travels in parts */
+    hws_blocks_t *blocks; /* where blocks come from */
+    hws_list_t slices;    /* what is not acknowledged, in order */
+    hws_tx_slice_t *next; /* the slice that next_seq is in, null: at the end */
+    hws_tx_slice_t *open; /* the last slice, if it takes more records, or null */
+    size_t room;          /* bytes that it takes; 0 without it */
+    hws_block_t *block;   /* the block that is being filled, held, or null */
+    uint8_t *at;          /* in it: what is behind is free, to … */
+    uint8_t *end;         /*   … here */
+    size_t part_bytes;    /* payload of a full part; a longer record travels in parts */
 
     /* a reservation */
     bool is_reserved;     /* there is one */
     size_t reserved_size; /* the largest size that may be committed */
-    uint8_t *scratch;     /* where it is written when the ring has no straight room */
+    uint8_t *scratch;     /* where one that may travel in parts is written */
     size_t scratch_size;
     bool is_scratch_used;
 
@@ -84,7 +98,7 @@ typedef struct {
 } hws_tx_t;
 
 /*  A stream that is being attached. `self` may lie anywhere and may not move.  */
-void hws_tx_init (hws_tx_t *self);
+void hws_tx_init (hws_tx_t *self, hws_blocks_t *blocks);
 
 /*  Frees what the stream keeps.  */
 void hws_tx_fini (hws_tx_t *self);
@@ -109,13 +123,15 @@ static inline bool hws_tx_is_large (const hws_tx_t *self, size_t size)
     return size > self->part_bytes;
 }
 
-/*  A large record, copied and cut into parts of `part_bytes`; null without memory. The
- *  caller's, to be freed with free (), until it is adopted.  */
-hws_tx_segment_t *hws_tx_parts_new (size_t part_bytes, const void *data, size_t size);
+/*  Copies a large record and cuts it into parts of `part_bytes`. They are the caller's, for
+ *  hws_tx_parts_fini, and may be empty. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_tx_parts_init (hws_tx_parts_t *parts, hws_blocks_t *blocks, size_t part_bytes,
+                       const void *data, size_t size);
+void hws_tx_parts_fini (hws_tx_parts_t *parts);
 
-/*  Appends what hws_tx_parts_new made; on success nulls `*parts`. Returns as
+/*  Appends the record that is in parts, and takes them on success. Returns as
  *  hws_tx_append.  */
-int hws_tx_adopt (hws_tx_t *self, hws_tx_segment_t **parts);
+int hws_tx_adopt (hws_tx_t *self, hws_tx_parts_t *parts);
 
 /*  Room for a record of at most `size` bytes, until the next call that appends;
  *  hws_tx_commit appends it with its true size, HWS_EINVALID without a reservation or
@@ -165,9 +181,17 @@ static inline bool hws_tx_has_runs (const hws_tx_t *self)
 }
 
 /*  Writes runs into `room` bytes at `at`, at most `runs_max`, and counts them in
- *  `runs`; a run whose first record does not fit is left for the next batch. Returns
+ *  `runs`; a run whose first record does not fit is left for the next batch, and so is what
+ *  can be lent, if it is not the first. Returns
  *  the bytes written.  */
 size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, uint32_t runs_max,
                     uint32_t *runs);
+
+/*  Whether what is next is long enough to leave without a copy, as a message of its own.  */
+bool hws_tx_can_lend (const hws_tx_t *self);
+
+/*  That message, a batch of one run. Its bytes lie in the block that is returned, which is
+ *  held for the caller.  */
+hws_block_t *hws_tx_lend (hws_tx_t *self, uint64_t stream, uint8_t **message, size_t *size);
 
 #endif

@@ -2,106 +2,64 @@
 
 #include "base/assert.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/*  ---- Places ---- */
-
-static void ring_read (const hws_tx_t *self, uint64_t at, uint8_t *data, size_t size)
-{
-    const size_t offset = (size_t) at & (self->ring_size - 1);
-    const size_t straight = self->ring_size - offset;
-    if (size <= straight) {
-        memcpy (data, self->ring + offset, size);
-        return;
-    }
-    memcpy (data, self->ring + offset, straight);
-    memcpy (data + straight, self->ring, size - straight);
-}
-
-/*  The size of the item at byte `offset` of the segment.  */
-static uint32_t item_size (const hws_tx_t *self, const hws_tx_segment_t *segment, uint64_t offset)
-{
-    if (segment->type != HWS_RUN_RECORDS) {
-        return (uint32_t) segment->size;
-    }
-    if (!segment->is_in_ring) {
-        return HWS_RECORD_HEADER_SIZE + hws_get_u32 (segment->own + offset);
-    }
-    const uint64_t at = segment->ring_at + offset;
-    const size_t straight = (size_t) at & (self->ring_size - 1);
-    if (self->ring_size - straight >= HWS_RECORD_HEADER_SIZE) {
-        return HWS_RECORD_HEADER_SIZE + hws_get_u32 (self->ring + straight);
-    }
-    uint8_t header[HWS_RECORD_HEADER_SIZE];
-    ring_read (self, at, header, sizeof header);
-    return HWS_RECORD_HEADER_SIZE + hws_get_u32 (header);
-}
-
-/*  The byte offset, in the segment, of the number `seq` of it, walking from an offset
- *  that is known for `from_seq`.  */
-static uint64_t offset_of (const hws_tx_t *self, const hws_tx_segment_t *segment, uint64_t seq,
-                           uint64_t from_seq, uint64_t from)
-{
-    if (seq == segment->first_seq + segment->count) {
-        return segment->size;
-    }
-    for (; from_seq < seq; from_seq++) {
-        from += item_size (self, segment, from);
-    }
-    return from;
-}
 
 /*  ---- What the broker says ---- */
 
-/*  Counts what lies between two places of a segment as consumed.  */
-static void count_acked (hws_tx_t *self, const hws_tx_segment_t *segment, uint64_t numbers,
-                         uint64_t bytes, bool is_whole)
+/*  Counts what lies between two places of a slice as consumed.  */
+static void count_acked (hws_tx_t *self, const hws_tx_slice_t *slice, uint64_t numbers,
+                         uint64_t bytes)
 {
-    if (segment->type != HWS_RUN_RECORDS) {
+    if (slice->type != HWS_RUN_RECORDS) {
         return;
     }
-    if (segment->is_parts) {
-        self->acked_records += is_whole;
-        self->acked_record_payload += is_whole ? segment->payload : 0;
+    if (slice->is_part) {
+        self->acked_records += !(slice->flags & HWS_RUN_MORE);
+        self->acked_record_payload += slice->payload;
         return;
     }
     self->acked_records += numbers;
     self->acked_record_payload += bytes - numbers * HWS_RECORD_HEADER_SIZE;
 }
 
+/*  Frees a slice that is acknowledged to its end.  */
+static void drop_slice (hws_tx_t *self, hws_tx_slice_t *slice)
+{
+    if (self->next == slice) {
+        self->next = hws_tx_slice_of (slice->link.next);
+    }
+    if (self->open == slice) {
+        self->open = NULL;
+        self->room = 0;
+    }
+    hws_tx_slice_free (slice);
+}
+
 /*  Frees everything before `seq`, which is not above what was sent.  */
 static void acknowledge (hws_tx_t *self, uint64_t seq)
 {
     while (self->acked_seq < seq) {
-        hws_tx_segment_t *const segment = hws_tx_segment_of (self->segments.head);
-        hws_assert (segment != NULL);
-        const uint64_t end_seq = segment->first_seq + segment->count;
-        const uint64_t end_bytes = segment->first_bytes + segment->size;
+        hws_tx_slice_t *const slice = hws_tx_slice_of (self->slices.head);
+        hws_assert (slice != NULL);
+        const uint64_t end_seq = hws_tx_slice_end (slice);
         const uint64_t to_seq = seq < end_seq ? seq : end_seq;
         const uint64_t to_bytes =
-            segment->first_bytes + offset_of (self, segment, to_seq, self->acked_seq,
-                                              self->acked_bytes - segment->first_bytes);
-        count_acked (self, segment, to_seq - self->acked_seq, to_bytes - self->acked_bytes,
-                     to_seq == end_seq);
-        if (segment->is_in_ring) {
-            self->ring_head = segment->ring_at + (to_bytes - segment->first_bytes);
-        }
+            slice->first_bytes +
+            hws_tx_slice_offset (slice, (uint32_t) (to_seq - slice->first_seq));
+        count_acked (self, slice, to_seq - self->acked_seq, to_bytes - self->acked_bytes);
         self->acked_seq = to_seq;
         self->acked_bytes = to_bytes;
         if (self->next_seq < to_seq) {
             self->next_seq = to_seq;
             self->next_bytes = to_bytes;
         }
-        if (to_seq < end_seq) {
-            break;
+        const bool is_kept = self->is_reserved && self->open == slice; /* the room is in it */
+        if (to_seq == end_seq && !is_kept) {
+            drop_slice (self, slice);
         }
-        hws_assert (end_bytes == to_bytes);
-        if (self->next == segment) {
-            self->next = hws_tx_segment_of (segment->link.next);
-        }
-        hws_list_remove (&segment->link);
-        free (segment);
+    }
+    if (self->slices.count == 0) {
+        hws_tx_slice_drop_block (self);
     }
     if (self->acked_seq == self->end_seq && self->has_ending &&
         hws_tx_advance (self, HWS_TX_EVENT_END_ACKED)) {
@@ -112,20 +70,15 @@ static void acknowledge (hws_tx_t *self, uint64_t seq)
 /*  The stream is to be sent again from `seq`, between acked_seq and sent_seq.  */
 static void rewind_to (hws_tx_t *self, uint64_t seq)
 {
-    hws_tx_segment_t *segment = hws_tx_segment_of (self->segments.head);
-    while (segment && seq >= segment->first_seq + segment->count) {
-        segment = hws_tx_segment_of (segment->link.next);
+    hws_tx_slice_t *slice = hws_tx_slice_of (self->slices.head);
+    while (slice && seq >= hws_tx_slice_end (slice)) {
+        slice = hws_tx_slice_of (slice->link.next);
     }
-    self->next = segment;
+    self->next = slice;
     self->next_seq = seq;
-    if (!segment) {
-        self->next_bytes = self->end_bytes;
-        return;
-    }
-    const bool is_first = segment->first_seq < self->acked_seq;
-    const uint64_t from_seq = is_first ? self->acked_seq : segment->first_seq;
-    const uint64_t from = is_first ? self->acked_bytes - segment->first_bytes : 0;
-    self->next_bytes = segment->first_bytes + offset_of (self, segment, seq, from_seq, from);
+    self->next_bytes = slice ? slice->first_bytes +
+                                   hws_tx_slice_offset (slice, (uint32_t) (seq - slice->first_seq))
+                             : self->end_bytes;
 }
 
 static void raise_limits (hws_tx_t *self, uint64_t limit_seq, uint64_t limit_bytes)
@@ -187,30 +140,52 @@ void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant)
 
 /*  ---- Sending ---- */
 
-/*  How much of the segment, from next_bytes on, fits into `room`.  */
-static uint32_t cut (const hws_tx_t *self, const hws_tx_segment_t *segment, size_t room,
-                     uint32_t *size)
+/*  Counts a run of the slice at hand as sent.  */
+static void count_sent (hws_tx_t *self, uint32_t count, uint32_t size)
 {
-    const uint64_t from = self->next_bytes - segment->first_bytes;
-    const uint64_t left = segment->size - from;
-    const uint64_t numbers = segment->first_seq + segment->count - self->next_seq;
-    if (!segment->is_parts && left <= room && left <= UINT32_MAX && numbers <= UINT32_MAX) {
-        *size = (uint32_t) left;
-        return (uint32_t) numbers;
+    self->next_seq += count;
+    self->next_bytes += size;
+    if (self->next_seq == hws_tx_slice_end (self->next)) {
+        self->next = hws_tx_slice_of (self->next->link.next);
     }
-    uint32_t count = 0;
-    uint32_t taken = 0;
-    const uint64_t most = segment->is_parts ? 1 : numbers;
-    while (count < most && count < UINT32_MAX) {
-        const uint32_t item = item_size (self, segment, from + taken);
-        if (item > room - taken || item > UINT32_MAX - taken) {
-            break;
-        }
-        taken += item;
-        count++;
+    if (self->next_seq > self->sent_seq) {
+        self->sent_seq = self->next_seq;
     }
-    *size = taken;
-    return count;
+}
+
+/*  The header of a run from next_seq on.  */
+static void put_run (const hws_tx_t *self, uint64_t stream, uint32_t count, uint32_t size,
+                     uint8_t *at)
+{
+    hws_run_put (at, &(hws_run_t){.stream = stream,
+                                  .first_seq = self->next_seq,
+                                  .count = count,
+                                  .type = self->next->type,
+                                  .flags = self->next->flags,
+                                  .body = {.data = NULL, .size = size}});
+}
+
+/*  How much of the slice at hand fits into `room`.  */
+static uint32_t cut (const hws_tx_t *self, size_t room, uint32_t *size)
+{
+    hws_tx_slice_t *const slice = self->next;
+    const uint32_t from = (uint32_t) (self->next_bytes - slice->first_bytes);
+    const uint32_t number = (uint32_t) (self->next_seq - slice->first_seq);
+    if (slice->size - from <= room) {
+        *size = slice->size - from;
+        return slice->count - number;
+    }
+    return hws_tx_slice_fit (slice, number, from, room, size);
+}
+
+bool hws_tx_can_lend (const hws_tx_t *self)
+{
+    const hws_tx_slice_t *const slice = self->next;
+    if (!hws_tx_has_runs (self) || self->next_seq != slice->first_seq || slice->is_lent ||
+        slice->size < HWS_TX_LENT_MIN || slice->size > hws_tx_body_max (self)) {
+        return false;
+    }
+    return slice != self->open || (slice->size >= hws_tx_body_max (self) / 2 && !self->is_reserved);
 }
 
 size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, uint32_t runs_max,
@@ -218,42 +193,44 @@ size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, u
 {
     uint8_t *const start = at;
     *runs = 0;
-    if (!hws_tx_has_runs (self)) {
-        return 0;
-    }
-    while (self->next && *runs < runs_max && room >= HWS_RUN_HEADER_SIZE) {
-        hws_tx_segment_t *const segment = self->next;
-        const uint64_t end_seq = segment->first_seq + segment->count;
+    while (hws_tx_has_runs (self) && *runs < runs_max && room >= HWS_RUN_HEADER_SIZE) {
+        hws_tx_slice_t *const slice = self->next;
         uint32_t size;
-        const uint32_t count = cut (self, segment, room - HWS_RUN_HEADER_SIZE, &size);
+        const uint32_t count = cut (self, room - HWS_RUN_HEADER_SIZE, &size);
         if (count == 0) {
             break;
         }
-        const bool is_more = segment->is_parts && self->next_seq + 1 < end_seq;
-        hws_run_put (at, &(hws_run_t){.stream = stream,
-                                      .first_seq = self->next_seq,
-                                      .count = count,
-                                      .type = segment->type,
-                                      .flags = is_more ? HWS_RUN_MORE : 0,
-                                      .body = {.data = NULL, .size = size}});
+        put_run (self, stream, count, size, at);
         at += HWS_RUN_HEADER_SIZE;
-        const uint64_t from = self->next_bytes - segment->first_bytes;
-        if (segment->is_in_ring) {
-            ring_read (self, segment->ring_at + from, at, size);
-        } else {
-            memcpy (at, segment->own + from, size);
-        }
+        memcpy (at, hws_tx_slice_body (slice) + (self->next_bytes - slice->first_bytes), size);
         at += size;
         room -= HWS_RUN_HEADER_SIZE + size;
         ++*runs;
-        self->next_seq += count;
-        self->next_bytes += size;
-        if (self->next_seq == end_seq) {
-            self->next = hws_tx_segment_of (segment->link.next);
+        count_sent (self, count, size);
+        if (hws_tx_can_lend (self)) {
+            break;
+        }
+        if (slice == self->open && !self->next && !self->is_reserved) {
+            hws_tx_slice_split (self);
         }
     }
-    if (self->next_seq > self->sent_seq) {
-        self->sent_seq = self->next_seq;
-    }
     return (size_t) (at - start);
+}
+
+hws_block_t *hws_tx_lend (hws_tx_t *self, uint64_t stream, uint8_t **message, size_t *size)
+{
+    hws_tx_slice_t *const slice = self->next;
+    hws_assert (hws_tx_can_lend (self));
+    uint8_t *const headroom = hws_tx_slice_body (slice) - HWS_TX_HEADROOM;
+    hws_batch_put (headroom, HWS_BATCH_DATA, 1);
+    put_run (self, stream, slice->count, slice->size, headroom + HWS_BATCH_HEADER_SIZE);
+    *message = headroom;
+    *size = HWS_TX_HEADROOM + slice->size;
+    slice->is_lent = true;
+    if (slice == self->open) {
+        hws_tx_slice_close (self);
+    }
+    count_sent (self, slice->count, slice->size);
+    slice->block->hold (slice->block);
+    return slice->block;
 }

@@ -8,7 +8,8 @@
 
 enum {
     ROUTING_ID_SIZE = 16,
-    HIGH_WATER_MARK = 64,
+    SEND_MARK = 4, /* what waits in the stream instead leaves as fewer, longer messages */
+    RECEIVE_MARK = 64,
     SOCKET_BUFFER = 256 * 1024,
     CONNECT_TIMEOUT_MS = 3000,
     EVENTS = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
@@ -23,8 +24,8 @@ static int set_options (void *socket)
     } options[] = {
         {ZMQ_LINGER, 0},
         {ZMQ_RECONNECT_IVL, -1},
-        {ZMQ_SNDHWM, HIGH_WATER_MARK},
-        {ZMQ_RCVHWM, HIGH_WATER_MARK},
+        {ZMQ_SNDHWM, SEND_MARK},
+        {ZMQ_RCVHWM, RECEIVE_MARK},
         {ZMQ_SNDBUF, SOCKET_BUFFER},
         {ZMQ_RCVBUF, SOCKET_BUFFER},
         {ZMQ_IPV6, 1},

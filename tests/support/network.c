@@ -1,5 +1,7 @@
 #include "tests/support/network.h"
 
+#include "tests/support/blocks.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,9 +157,12 @@ static bool pass_from_client (network_t *self, network_client_t *client)
         client->connection = 0;
         break;
     case HWS_ACTION_CONTROL:
-    case HWS_ACTION_BATCH:
         to_engine (self, client, &out);
         free (out.data);
+        break;
+    case HWS_ACTION_BATCH:
+        test_gather (&out, self->buffer, sizeof self->buffer);
+        to_engine (self, client, &out);
         break;
     case HWS_ACTION_NONE:
         break;
@@ -255,6 +260,7 @@ void network_init (network_t *self, int count)
         hws_session_options_t options = {.seed = (uint64_t) i,
                                          .name = "test",
                                          .hash_key = {{1, (uint64_t) i}},
+                                         .blocks = &s_test_blocks,
                                          .connect_ms = 5000,
                                          .give_up_ms = 60000};
         options.client_id.bytes[0] = (uint8_t) (i + 1);

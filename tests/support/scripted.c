@@ -1,5 +1,7 @@
 #include "tests/support/scripted.h"
 
+#include "tests/support/blocks.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,12 +56,13 @@ static void hear_run (scripted_t *self, const hws_run_t *run)
     words_add (&self->of_streams, "%s", words[run->type]);
 }
 
-static void hear_batch (scripted_t *self, size_t size)
+static void hear_batch (scripted_t *self, hws_action_t *action)
 {
     hws_batch_t batch;
     hws_run_t run;
     hws_ack_t ack;
-    assert_int_equal (hws_batch_open (&batch, hws_bytes (self->buffer, size)), 0);
+    test_gather (action, self->buffer, sizeof self->buffer);
+    assert_int_equal (hws_batch_open (&batch, hws_bytes (action->data, action->size)), 0);
     switch (batch.kind) {
     case HWS_BATCH_DATA:
         while (hws_batch_next_run (&batch, &run) == 1) {
@@ -98,7 +101,7 @@ void scripted_pump (scripted_t *self)
             free (action.data);
             break;
         case HWS_ACTION_BATCH:
-            hear_batch (self, action.size);
+            hear_batch (self, &action);
             break;
         case HWS_ACTION_NONE:
             break;
@@ -220,6 +223,7 @@ void scripted_begin (scripted_t *self)
     hws_session_options_t options = {.seed = 1,
                                      .name = "test",
                                      .hash_key = {{1, 2}},
+                                     .blocks = &s_test_blocks,
                                      .connect_ms = SCRIPTED_CONNECT_MS,
                                      .give_up_ms = SCRIPTED_GIVE_UP_MS};
     options.client_id.bytes[0] = 1;

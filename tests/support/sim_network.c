@@ -1,5 +1,6 @@
 #include "tests/support/sim_network.h"
 
+#include "tests/support/blocks.h"
 #include "tests/support/engine_check.h"
 
 #include <setjmp.h>
@@ -264,11 +265,13 @@ static void from_client (sim_network_t *self, int i)
             connection->client_learns_at = HWS_NEVER;
             client->connection = NULL;
         } else if (client->connection && !client->connection->is_broken && out.size > 0) {
-            put (self, &client->connection->up, out.verb, out.data ? out.data : self->buffer,
-                 out.size);
+            put (self, &client->connection->up, out.verb, out.data, out.size);
         }
         if (out.kind == HWS_ACTION_CONTROL) {
             free (out.data);
+        }
+        if (out.block) {
+            out.block->release (out.block);
         }
     }
 }
@@ -356,6 +359,7 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
         hws_session_options_t client = {.seed = seed * 16 + (uint64_t) i,
                                         .name = "sim",
                                         .hash_key = {{seed, (uint64_t) i}},
+                                        .blocks = &s_test_blocks,
                                         .connect_ms = -1,
                                         .give_up_ms = 60000};
         client.client_id.bytes[0] = (uint8_t) (i + 1);

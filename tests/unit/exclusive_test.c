@@ -1,6 +1,7 @@
 /*  Exclusive anchors at their two ends: one sender at a time, and one that finalizes closes
  *  the anchor.
  */
+#include "tests/support/blocks.h"
 #include "tests/support/session_test.h"
 
 /*  Whoever asks for the anchor `a` asks for an exclusive one.  */
@@ -40,7 +41,7 @@ static uint8_t take_ending (hws_tx_t *tx, hws_ending_t *ending)
 
 static void begin_stream (hws_tx_t *tx)
 {
-    hws_tx_init (tx);
+    hws_tx_init (tx, &s_test_blocks);
     hws_tx_attached (tx, &(hws_attach_ok_t){.sender_id = 1, .initial_credit = 1});
 }
 

@@ -5,6 +5,7 @@
 
 #include "broker/engine_state.h"
 #include "client/tx.h"
+#include "tests/support/blocks.h"
 #include "tests/support/test_seed.h"
 
 enum {
@@ -215,7 +216,7 @@ static void set_up (void)
     s_handle = anchor_open (s_receiver, 1, "", NULL);
     s_user = stream_attach (s_other, 1, s_handle);
     s_first = s_last = 0;
-    hws_tx_init (&s_tx);
+    hws_tx_init (&s_tx, &s_test_blocks);
     attach ();
     client_forget (s_receiver);
     /* It is lent all that there is, and RETURN is under way. */

@@ -1,4 +1,5 @@
 /*  Streams and anchors of a session, from end to end: data, windows, cancels, gaps.  */
+#include "tests/support/blocks.h"
 #include "tests/support/session_test.h"
 #include "tests/support/test_seed.h"
 
@@ -120,6 +121,7 @@ static const char *take_message (int client, uint64_t *streams, size_t *count)
     }
     hws_batch_t batch;
     hws_run_t run;
+    test_gather (&action, buffer, sizeof buffer);
     assert_int_equal (hws_batch_open (&batch, hws_bytes (buffer, action.size)), 0);
     while (hws_batch_next_run (&batch, &run) == 1) {
         streams[(*count)++] = run.stream;
