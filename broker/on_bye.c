@@ -28,10 +28,5 @@ void hws_on_ping (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
     (void) message;
     const hws_control_t pong = {.verb = HWS_VERB_PONG};
     hws_out_control (engine, peer, &pong);
-    for (hws_link_t *link = peer->seats.head; link; link = link->next) {
-        hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_peer);
-        if (seat->has_gap && !seat->is_ending_ours && seat->anchor->is_receiver_present) {
-            hws_seat_rewind (engine, seat);
-        }
-    }
+    hws_out_grants_again (engine, peer);
 }

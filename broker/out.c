@@ -8,7 +8,8 @@
 #define RETRY_MS           10 /* a full pipe is noticed late: try again after a poll */
 #define FULL_INTERVALS     3  /* who stays full for so many is gone */
 #define GRANTS_PER_MESSAGE 256
-#define BATCH_ROOM_FIRST   2048 /* bytes of an open batch that has just begun, at least */
+#define AGAIN              0x80000000u /* in a seat's grant_flags: nothing new, and not on the wire */
+#define BATCH_ROOM_FIRST   2048        /* bytes of an open batch that has just begun, at least */
 
 /*  What may wait for a full connection: twice the buffers of its anchors (headers, and
  *  the other runs of messages that are kept whole), what is said of each seat, and some
@@ -57,7 +58,7 @@ void hws_out_clear (hws_engine_t *engine, hws_out_t *self)
     while ((outgoing = take_first (self))) {
         outgoing_free (engine, outgoing);
     }
-    while (hws_list_pop (&self->grants)) {
+    while (hws_list_pop (&self->grants) || hws_list_pop (&self->said)) {
     }
     free (self->batch);
     self->batch = NULL;
@@ -235,13 +236,35 @@ void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat)
         seat->grant_flags = 0; /* the answer to its next ATTACH says all of it */
         return;
     }
-    if (!hws_link_is_in_list (&seat->in_grants)) {
-        hws_list_append (&seat->peer->out.grants, &seat->in_grants);
+    hws_out_t *const self = &seat->peer->out;
+    seat->grant_flags &= ~AGAIN;
+    if (seat->in_grants.list != &self->grants) {
+        hws_list_remove (&seat->in_grants); /* what was said before is not said again */
+        hws_list_append (&self->grants, &seat->in_grants);
     }
-    make_ready (engine, &seat->peer->out);
+    make_ready (engine, self);
 }
 
-static void write_grant (hws_seat_t *seat, uint8_t *at)
+void hws_out_grants_again (hws_engine_t *engine, hws_peer_t *peer)
+{
+    hws_out_t *const self = &peer->out;
+    for (hws_link_t *link = self->said.head, *next; link; link = next) {
+        next = link->next;
+        hws_seat_t *const seat = hws_container_of (link, hws_seat_t, in_grants);
+        if (!seat->has_gap) {
+            hws_list_remove (link);
+            hws_list_append (&self->grants, link);
+            seat->grant_flags |= AGAIN;
+        } else if (seat->anchor->is_receiver_present) {
+            hws_seat_rewind (engine, seat);
+        }
+    }
+    if (self->grants.count > 0) {
+        make_ready (engine, self);
+    }
+}
+
+static void write_grant (hws_out_t *self, hws_seat_t *seat, uint8_t *at)
 {
     /* RETURN is said with the limits that are to be lowered, then without until WINDOW. */
     const bool has_limit = !seat->is_asked || (seat->grant_flags & HWS_GRANT_RETURN);
@@ -250,9 +273,12 @@ static void write_grant (hws_seat_t *seat, uint8_t *at)
                                .next_seq = seat->next_seq,
                                .limit_seq = seat->limit_seq,
                                .limit_bytes = has_limit ? seat->limit_bytes : 0,
-                               .flags =
-                                   seat->grant_flags | (seat->is_asked ? HWS_GRANT_RETURN : 0)};
+                               .flags = (seat->grant_flags & ~AGAIN) |
+                                        (seat->is_asked ? HWS_GRANT_RETURN : 0)};
     hws_grant_put (at, &grant);
+    if (!(seat->grant_flags & AGAIN) || seat->is_asked) {
+        hws_list_append (&self->said, &seat->in_grants);
+    }
     seat->grant_flags = 0;
 }
 
@@ -278,7 +304,7 @@ static hws_outgoing_t *write_grants (hws_out_t *self)
     uint8_t *at = data + HWS_BATCH_HEADER_SIZE;
     for (size_t i = 0; i < count; i++, at += HWS_GRANT_SIZE) {
         hws_link_t *const link = hws_list_pop (&self->grants);
-        write_grant (hws_container_of (link, hws_seat_t, in_grants), at);
+        write_grant (self, hws_container_of (link, hws_seat_t, in_grants), at);
     }
     outgoing->effect.data = data;
     outgoing->effect.size = (size_t) (at - data);
@@ -290,11 +316,11 @@ void hws_out_grant_last (hws_engine_t *engine, hws_seat_t *seat)
     hws_out_t *const self = &seat->peer->out;
     hws_out_grant (engine, seat);
     hws_outgoing_t *outgoing;
-    while (!self->is_full && hws_link_is_in_list (&seat->in_grants) &&
+    while (!self->is_full && seat->in_grants.list == &self->grants &&
            (outgoing = write_grants (self))) {
         push (engine, self, outgoing);
     }
-    if (hws_link_is_in_list (&seat->in_grants)) {
+    if (seat->in_grants.list == &self->grants) {
         miss (engine, self);
     }
 }

@@ -32,6 +32,7 @@ typedef struct {
     hws_list_t queue;      /* of hws_outgoing_t */
     uint64_t queued_bytes; /* of the queue, objects included */
     hws_list_t grants;     /* of seats, through hws_seat_t.in_grants */
+    hws_list_t said;       /* likewise: GRANTs that the next PONG brings again */
     hws_link_t ready;      /* in the engine's list of clients with something to send */
     hws_link_t opened;     /* in the engine's list of clients with an open batch */
     uint8_t *batch;        /* the open batch, or null */
@@ -73,7 +74,11 @@ void hws_out_close_batch (hws_engine_t *engine, hws_peer_t *peer);
 /*  The seat's limits or position changed: its client gets a GRANT.  */
 void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat);
 
-/*  The same for a seat whose clean ending was consumed and which is about to go: the
+/*  PONG is queued, and behind it comes every GRANT again that was said since the last one; that
+ *  with REWIND for a gap, and that with RETURN, with each. So one that was lost stops nobody.  */
+void hws_out_grants_again (hws_engine_t *engine, hws_peer_t *peer);
+
+/*  hws_out_grant for a seat whose clean ending was consumed and which is about to go: the
  *  GRANT is written at once. If it cannot be, it counts as missed, and the client learns
  *  the ending when it attaches again.  */
 void hws_out_grant_last (hws_engine_t *engine, hws_seat_t *seat);

@@ -57,7 +57,7 @@ struct hws_seat {
 
     hws_seat_state_t state;
     uint32_t grant_flags; /* of the GRANT that is due */
-    bool has_gap;         /* runs ahead were dropped: repeat REWIND with each PONG */
+    bool has_gap;         /* runs ahead were dropped: REWIND comes again with each PONG */
     bool is_dead;         /* exiting, and its client is gone */
     bool is_asked;        /* RETURN was said, and WINDOW is to come */
     bool is_ending_ours;

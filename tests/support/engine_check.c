@@ -101,7 +101,8 @@ static size_t check_peer (const hws_peer_t *peer)
     assert_true (out->run_count == 0 || hws_link_is_in_list (&out->opened));
     assert_true (out->queue.count == 0 || out->is_full || hws_link_is_in_list (&out->ready));
     if (peer->state == HWS_PEER_AWAY) {
-        assert_int_equal (out->queue.count + out->grants.count + peer->waiting.count, 0);
+        assert_int_equal (
+            out->queue.count + out->grants.count + out->said.count + peer->waiting.count, 0);
     }
     return payloads;
 }

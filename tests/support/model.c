@@ -370,6 +370,7 @@ void model_leave (model_t *self, int client)
         if (self->seats[i].client == client) {
             self->seats[i].is_away = true;
             self->seats[i].use_number = 0;
+            self->seats[i].is_said = false;
             self->seats[i].away_at = self->now;
         }
     }
@@ -423,8 +424,12 @@ void model_ping (model_t *self, int client)
     model_say (self, client, "PONG");
     for (size_t i = 0; i < self->seat_count; i++) {
         model_seat_t *const seat = &self->seats[i];
-        if (seat->client == client && seat->has_gap && !seat->is_ending_ours &&
-            model_anchor (self, seat->anchor)->is_present) {
+        if (seat->client != client || !seat->is_said || seat->is_granted) {
+            continue;
+        }
+        if (!seat->has_gap) {
+            seat->is_granted = seat->is_again = true;
+        } else if (model_anchor (self, seat->anchor)->is_present) {
             model_rewind (self, seat);
         }
     }

@@ -106,6 +106,8 @@ typedef struct {
     hws_ms_t rewound_at;  /* when REWIND was last due */
     bool has_gap;         /* REWIND is due again with each PONG */
     bool is_granted;      /* a GRANT is due in this turn */
+    bool is_again;        /* and says nothing new */
+    bool is_said;         /* one was said, and the next PONG brings it again */
     bool is_rewound;      /* and says REWIND */
     bool is_asked;        /* to give back: GRANTs say RETURN */
     bool is_asked_anew;   /* and this one tells the limit that is to be lowered */

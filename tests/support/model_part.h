@@ -112,6 +112,13 @@ model_seat_t *model_seat_of_sender (model_t *self, uint32_t anchor, uint64_t sen
 /*  How many the anchor has, with or without those that have ended.  */
 size_t model_seats_of (const model_t *self, uint32_t anchor, bool only_live);
 
+/*  A GRANT is due that says something new.  */
+static inline void model_grant (model_seat_t *seat)
+{
+    seat->is_granted = true;
+    seat->is_again = false;
+}
+
 /*  Whether the anchor's budget has room for another sender's floor.  */
 bool model_has_room (const model_t *self, const model_anchor_t *anchor);
 

@@ -65,7 +65,8 @@ void model_rewind (model_t *self, model_seat_t *seat)
 {
     seat->has_gap = true;
     seat->rewound_at = self->now;
-    seat->is_granted = seat->is_rewound = true;
+    seat->is_rewound = true;
+    model_grant (seat);
 }
 
 model_tombstone_t model_tombstone_for (const model_seat_t *seat)
@@ -140,7 +141,7 @@ void model_end (model_t *self, model_seat_t *seat, uint8_t type, hws_cause_t cau
     snprintf (seat->reason, sizeof seat->reason, "%s", reason);
     count_ending (self, seat, 1);
     seat->want_bytes = seat->use_number = 0;
-    seat->is_granted = seat->is_asked = false;
+    seat->is_granted = seat->is_said = seat->is_asked = false;
     forward_ending (self, seat);
     model_say (self, seat->client,
                "STREAM_CANCEL session=%" PRIu64 " handle=%" PRIx64 " %s(%s) next=%" PRIu64
@@ -349,7 +350,7 @@ static void consume (model_t *self, model_seat_t *seat, uint64_t seq, uint64_t b
         model_window_acked (self, seat, unacked_bytes);
     }
     if (!seat->is_ending_ours) {
-        seat->is_granted = true;
+        model_grant (seat);
     }
     model_serve (self, anchor);
     if (!had_room && model_has_room (self, anchor)) {

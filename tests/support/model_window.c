@@ -130,7 +130,8 @@ static void recall (model_t *self, const model_anchor_t *anchor, uint64_t bytes,
     while (bytes > 0 && (seat = least_used (self, anchor, taker))) {
         seat->use_number = 0;
         if (unused (self, seat) > 0) {
-            seat->is_asked = seat->is_asked_anew = seat->is_granted = true;
+            seat->is_asked = seat->is_asked_anew = true;
+            model_grant (seat);
             seat->limit_seq++; /* names this RETURN */
         }
         bytes = minus (bytes, unused (self, seat));
@@ -191,7 +192,9 @@ void model_window_used (model_t *self, model_seat_t *seat)
     const uint64_t before = seat->limit_bytes;
     if (left <= floor_of (self) / 2 && !seat->has_ended) {
         lend (self, seat, seat->next_bytes - seat->acked_bytes, left);
-        seat->is_granted = seat->is_granted || seat->limit_bytes > before;
+        if (seat->limit_bytes > before) {
+            model_grant (seat);
+        }
     }
 }
 
@@ -212,7 +215,7 @@ static void allow (model_t *self, model_seat_t *seat)
     raise (&seat->limit_bytes, seat->acked_bytes + seat->want_bytes);
     raise (&seat->limit_seq, seat->acked_seq + seat->want_bytes / part_bytes + 2);
     seat->want_bytes = 0;
-    seat->is_granted = true;
+    model_grant (seat);
     note_use (self, seat);
 }
 
@@ -260,7 +263,7 @@ bool model_window (model_t *self, int client, const hws_window_t *window)
         seat->limit_bytes -= most < unused (self, seat) ? most : unused (self, seat);
         seat->is_asked = false;
         extend (self, seat);
-        seat->is_granted = true;
+        model_grant (seat);
     }
     if (window->want_bytes > 0 && is_possible) {
         want (self, seat, window->want_bytes);

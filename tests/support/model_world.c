@@ -280,7 +280,10 @@ static void forget_grants (model_world_t *self)
 {
     for (size_t i = 0; i < self->model.seat_count; i++) {
         model_seat_t *const seat = &self->model.seats[i];
-        seat->is_granted = seat->is_rewound = seat->is_asked_anew = false;
+        if (seat->is_granted && !self->model.clients[seat->client].is_away) {
+            seat->is_said = !seat->is_again || seat->is_asked;
+        }
+        seat->is_granted = seat->is_again = seat->is_rewound = seat->is_asked_anew = false;
     }
 }
 

@@ -58,7 +58,7 @@ static void start_engine (network_t *self)
                     .reconnect_grace_ms = 10000,
                     .orphan_ttl_ms = 30000,
                     .buffer_bytes = 4 << 20,
-                    .window_bytes_min = 1 << 16,
+                    .window_bytes_min = 1 << 14,
                     .window_bytes_max = 1 << 16,
                     .window_records = 1000},
         .limits = {.heartbeat_min_ms = 10,
@@ -94,12 +94,24 @@ static void stop_engine (network_t *self)
 
 /*  ---- Messages ---- */
 
+/*  Whether a GRANT or WINDOW is one of those that get lost.  */
+static bool is_lost (network_client_t *client, uint8_t kind)
+{
+    const bool is_counted = kind == HWS_BATCH_GRANT || kind == HWS_BATCH_WINDOW;
+    if (client->lost_nth == 0 || !is_counted || ++client->counted % client->lost_nth != 0) {
+        return false;
+    }
+    client->lost++;
+    return true;
+}
+
 static void to_engine (network_t *self, network_client_t *client, const hws_action_t *out)
 {
     client->said++;
     client->pings += out->verb && strcmp (out->verb, "PING") == 0;
     client->data += !out->verb && self->buffer[1] == HWS_BATCH_DATA;
-    if (client->is_silent || client->connection == 0) {
+    if (client->is_silent || client->connection == 0 ||
+        (!out->verb && is_lost (client, self->buffer[1]))) {
         return;
     }
     hws_message_t message = {.frame_count = 1, .address = "virtual"};
@@ -128,6 +140,9 @@ static void to_client (network_t *self, const hws_effect_t *effect)
     }
     if (client->to_lose > 0 && bytes.data[1] == HWS_BATCH_DATA) {
         client->to_lose--;
+        return;
+    }
+    if (is_lost (client, bytes.data[1])) {
         return;
     }
     received_t *const received = malloc (sizeof *received + bytes.size);

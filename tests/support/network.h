@@ -20,6 +20,9 @@ typedef struct {
     bool is_silent;      /* nothing passes, either way */
     bool is_refused;     /* connections cannot be made */
     unsigned to_lose;    /* so many DATA batches to it get lost */
+    unsigned lost_nth;   /* every such GRANT to it and WINDOW of it gets lost; 0: none */
+    unsigned counted;    /* of these */
+    unsigned lost;       /* likewise */
     uint64_t said;       /* messages that it sent */
     uint64_t pings;      /*   PINGs among them */
     uint64_t data;       /*   DATA batches among them */
