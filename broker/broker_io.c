@@ -14,6 +14,7 @@
 #define FRONT_SOCKETS     3    /* of libzmq: the ROUTER and both ends of its monitor */
 #define FRONT_GENERATIONS 8    /* of all fronts, that may be on their way out at one time */
 #define LINGER_MS         1000 /* for the last messages of a drain */
+#define TURNS_MAX         8    /* before other descriptors are looked at */
 #define REFUSALS_LOG_MS   1000 /* at most one line about refused connections in so long */
 #define IDLE_RETURNS_MAX  100  /* zloop returns without having called us: polling fails */
 
@@ -72,7 +73,7 @@ static void set_timer (hws_broker_t *self, hws_ms_t now, hws_ms_t at)
     self->timer_at = at;
 }
 
-static int run_turn (hws_broker_t *self)
+static void run_one (hws_broker_t *self)
 {
     const hws_ms_t now = hws_clock_ms ();
     self->turns++;
@@ -90,6 +91,18 @@ static int run_turn (hws_broker_t *self)
     hws_ms_t wake_at = is_all_sent ? hws_engine_wake_at (self->turn.engine) : now;
     wake_at = hws_time_min (wake_at, hws_turn_wake_at (&self->turn, now));
     set_timer (self, now, hws_time_min (wake_at, self->drain_end_at));
+}
+
+/*  Some turns follow each other without a wake-up between; deadlines are met in each, signals
+ *  and the monitor wait for them all.  */
+static int run_turn (hws_broker_t *self)
+{
+    for (int i = 0; i < TURNS_MAX && !self->is_stopped; i++) {
+        run_one (self);
+        if (!self->turn.has_more) {
+            break;
+        }
+    }
     return self->is_stopped ? -1 : 0;
 }
 
@@ -98,6 +111,14 @@ static int on_readable (zloop_t *loop, zmq_pollitem_t *item, void *arg)
     (void) loop;
     (void) item;
     return run_turn (arg);
+}
+
+/*  What the monitor tells is heard before anything is read.  */
+static int on_news (zloop_t *loop, zmq_pollitem_t *item, void *arg)
+{
+    hws_broker_t *const self = arg;
+    hws_turn_hear (&self->turn, hws_clock_ms ());
+    return on_readable (loop, item, arg);
 }
 
 static int on_timer (zloop_t *loop, int timer_id, void *arg)
@@ -314,23 +335,28 @@ static int new_context (hws_broker_t *self)
     return zmq_ctx_set (self->context, ZMQ_MAX_SOCKETS, wanted) == 0 ? 0 : HWS_ESYSTEM;
 }
 
+/*  Sockets are polled by their descriptors: for each socket libzmq would make two system calls
+ *  more at every wake.  */
 static int new_loop (hws_broker_t *self)
 {
     const struct {
-        zmq_pollitem_t item;
+        int descriptor;
         zloop_fn *handler;
     } polled[] = {
-        {{hws_front_socket (self->turn.front), 0, ZMQ_POLLIN, 0}, on_readable},
-        {{hws_front_monitor_socket (self->turn.front), 0, ZMQ_POLLIN, 0}, on_readable},
-        {{NULL, hws_fronts_descriptor (self->turn.fronts), ZMQ_POLLIN, 0}, on_readable},
-        {{NULL, self->signals, ZMQ_POLLIN, 0}, on_signal},
+        {hws_front_monitor_descriptor (self->turn.front), on_news},
+        {hws_front_descriptor (self->turn.front), on_readable},
+        {hws_fronts_descriptor (self->turn.fronts), on_readable},
+        {self->signals, on_signal},
     };
     self->loop = zloop_new ();
     if (!self->loop) {
         return HWS_ENO_MEMORY;
     }
     for (size_t i = 0; i < sizeof polled / sizeof *polled; i++) {
-        zmq_pollitem_t item = polled[i].item;
+        zmq_pollitem_t item = {.fd = polled[i].descriptor, .events = ZMQ_POLLIN};
+        if (item.fd < 0) {
+            return HWS_ESYSTEM;
+        }
         if (zloop_poller (self->loop, &item, polled[i].handler, self) != 0) {
             return HWS_ENO_MEMORY;
         }

@@ -223,14 +223,21 @@ const char *hws_front_endpoint (const hws_front_t *self, size_t i)
     return i < self->bound_count ? self->bound[i].text : NULL;
 }
 
-void *hws_front_socket (hws_front_t *self)
+static int descriptor_of (void *socket)
 {
-    return self->socket;
+    int descriptor;
+    size_t size = sizeof descriptor;
+    return zmq_getsockopt (socket, ZMQ_FD, &descriptor, &size) == 0 ? descriptor : -1;
 }
 
-void *hws_front_monitor_socket (hws_front_t *self)
+int hws_front_descriptor (const hws_front_t *self)
 {
-    return self->monitor.socket;
+    return descriptor_of (self->socket);
+}
+
+int hws_front_monitor_descriptor (const hws_front_t *self)
+{
+    return descriptor_of (self->monitor.socket);
 }
 
 uint32_t hws_front_number (const hws_front_t *self)

@@ -40,9 +40,10 @@ int hws_front_bind (hws_front_t *self, const char *endpoint, hws_front_fault_t f
 /*  The endpoint bound as number `i`, with its real port; null beyond the last.  */
 const char *hws_front_endpoint (const hws_front_t *self, size_t i);
 
-/*  The sockets to poll for reading; nobody else reads or writes them.  */
-void *hws_front_socket (hws_front_t *self);
-void *hws_front_monitor_socket (hws_front_t *self);
+/*  The descriptors to poll for reading, or -1. They tell once that something came; then it is
+ *  to be read to its end.  */
+int hws_front_descriptor (const hws_front_t *self);
+int hws_front_monitor_descriptor (const hws_front_t *self);
 
 uint32_t hws_front_number (const hws_front_t *self);
 

@@ -74,21 +74,12 @@ int hws_fronts_new (hws_fronts_t **self, const hws_fronts_options_t *options)
     return 0;
 }
 
-static void unwatch (const hws_fronts_t *self, void *socket)
-{
-    int descriptor;
-    size_t size = sizeof descriptor;
-    if (zmq_getsockopt (socket, ZMQ_FD, &descriptor, &size) == 0) {
-        epoll_ctl (self->epoll, EPOLL_CTL_DEL, descriptor, NULL);
-    }
-}
-
 /*  libzmq closes descriptors later, so epoll has to be told. There may be no front.  */
 static void free_entry (const hws_fronts_t *self, entry_t *entry, int linger_ms)
 {
     if (entry->front) {
-        unwatch (self, hws_front_socket (entry->front));
-        unwatch (self, hws_front_monitor_socket (entry->front));
+        epoll_ctl (self->epoll, EPOLL_CTL_DEL, hws_front_descriptor (entry->front), NULL);
+        epoll_ctl (self->epoll, EPOLL_CTL_DEL, hws_front_monitor_descriptor (entry->front), NULL);
     }
     hws_front_destroy (&entry->front, linger_ms);
     free (entry);
@@ -189,15 +180,10 @@ static void print_endpoint (char *text, size_t size, const char *shared, uint32_
     }
 }
 
-static int watch (const hws_fronts_t *self, entry_t *entry, void *socket)
+static int watch (const hws_fronts_t *self, entry_t *entry, int descriptor)
 {
-    int descriptor;
-    size_t size = sizeof descriptor;
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = entry};
-    return zmq_getsockopt (socket, ZMQ_FD, &descriptor, &size) == 0 &&
-                   epoll_ctl (self->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0
-               ? 0
-               : HWS_ESYSTEM;
+    return epoll_ctl (self->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : HWS_ESYSTEM;
 }
 
 static int open_front (const hws_fronts_t *self, entry_t *entry, uint32_t number,
@@ -213,10 +199,10 @@ static int open_front (const hws_fronts_t *self, entry_t *entry, uint32_t number
         rc = hws_front_bind (entry->front, endpoint, fault);
     }
     if (rc == 0) {
-        rc = watch (self, entry, hws_front_socket (entry->front));
+        rc = watch (self, entry, hws_front_descriptor (entry->front));
     }
     if (rc == 0) {
-        rc = watch (self, entry, hws_front_monitor_socket (entry->front));
+        rc = watch (self, entry, hws_front_monitor_descriptor (entry->front));
     }
     return rc;
 }

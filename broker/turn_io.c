@@ -63,7 +63,6 @@ static bool drain_front (hws_turn_t *self, hws_ms_t now, hws_front_t *front, bud
 {
     hws_message_t message;
     hws_address_t from;
-    read_monitor (self, now, front);
     while (budget->messages > 0 && budget->bytes > 0) {
         const int rc = hws_front_recv (front, &budget->frames, &message, &from);
         if (rc != 1) {
@@ -85,6 +84,7 @@ static void drain_fronts (hws_turn_t *self, hws_ms_t now)
     hws_front_t *front;
     hws_fronts_wake (self->fronts);
     while ((front = hws_fronts_next (self->fronts)) != NULL) {
+        read_monitor (self, now, front);
         if (!drain_front (self, now, front, &budget)) {
             hws_fronts_keep (self->fronts, front);
             return;
@@ -103,11 +103,16 @@ static void end_silent (hws_turn_t *self, hws_ms_t now)
     }
 }
 
+void hws_turn_hear (hws_turn_t *self, hws_ms_t now)
+{
+    read_monitor (self, now, self->front);
+}
+
 void hws_turn_read (hws_turn_t *self, hws_ms_t now)
 {
     budget_t budget = s_turn;
     end_silent (self, now);
-    drain_front (self, now, self->front, &budget);
+    self->has_more = !drain_front (self, now, self->front, &budget);
     drain_fronts (self, now);
     hws_fronts_reap (self->fronts, now);
     report_gone (self, now);
@@ -196,15 +201,20 @@ static bool do_effects (hws_turn_t *self, hws_ms_t now)
     return false;
 }
 
+/*  Sending may take in what the descriptor told of.  */
 bool hws_turn_act (hws_turn_t *self, hws_ms_t now)
 {
     const bool is_all_sent = do_effects (self, now);
     hws_fronts_settle (self->fronts);
+    self->has_more = self->has_more || hws_front_is_readable (self->front);
     return is_all_sent;
 }
 
 hws_ms_t hws_turn_wake_at (const hws_turn_t *self, hws_ms_t now)
 {
+    if (self->has_more) {
+        return now;
+    }
     return hws_time_min (hws_connections_silent_at (self->connections),
                          hws_fronts_wake_at (self->fronts, now));
 }

@@ -15,10 +15,16 @@ typedef struct {
     hws_connections_t *connections;
     hws_front_t *front;    /* the shared one */
     hws_fronts_t *fronts;  /* the dedicated ones */
+    bool has_more;         /* the shared front may have something to read */
     hws_ms_t binds_log_at; /* earliest next line about fronts that could not be bound */
 } hws_turn_t;
 
-/*  Reads a bounded number of messages, after what the monitors tell.  */
+/*  The monitor of the shared front has something to tell: what it tells comes before what is
+ *  still to be read.  */
+void hws_turn_hear (hws_turn_t *self, hws_ms_t now);
+
+/*  Reads a bounded number of messages. A descriptor of libzmq tells only once of what there is
+ *  to read, so what is left is read in the next turn unasked.  */
 void hws_turn_read (hws_turn_t *self, hws_ms_t now);
 
 /*  Does what the engine wants done. Returns false when there may be more: then the next turn

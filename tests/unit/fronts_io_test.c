@@ -102,21 +102,15 @@ static void say (void *peer)
 }
 
 /*  Waits until something happened at one of the front's sockets, without telling the set.  */
-static void wait_for (void *socket)
+static void wait_for (int descriptor)
 {
-    int descriptor;
-    size_t size = sizeof descriptor;
-    assert_int_equal (zmq_getsockopt (socket, ZMQ_FD, &descriptor, &size), 0);
     struct pollfd item = {.fd = descriptor, .events = POLLIN};
     assert_int_equal (poll (&item, 1, WAIT_MS), 1);
 }
 
 static bool is_signalled (hws_front_t *front)
 {
-    int descriptor;
-    size_t size = sizeof descriptor;
-    assert_int_equal (zmq_getsockopt (hws_front_socket (front), ZMQ_FD, &descriptor, &size), 0);
-    struct pollfd item = {.fd = descriptor, .events = POLLIN};
+    struct pollfd item = {.fd = hws_front_descriptor (front), .events = POLLIN};
     return poll (&item, 1, 0) == 1;
 }
 
@@ -203,7 +197,7 @@ static void a_send_that_swallows_the_wake_leaves_the_front_to_be_read (void **st
 
     /* libzmq looks for commands once in a millisecond of sends. */
     say (peer);
-    wait_for (hws_front_socket (front));
+    wait_for (hws_front_descriptor (front));
     size_t sent = 0;
     while (is_signalled (front)) {
         send_to (hws_fronts_find (s_set.fronts, 1), &from);
@@ -266,7 +260,7 @@ static void a_front_that_is_left_is_closed_then_and_at_its_time_at_the_latest (v
 
     leave (leaves);
     while (hws_front_connections (left) > 0) {
-        wait_for (hws_front_monitor_socket (left));
+        wait_for (hws_front_monitor_descriptor (left));
         hws_front_read_monitor (left, 0);
     }
     hws_fronts_keep (s_set.fronts, left); /* there may be more to read */
