@@ -24,6 +24,7 @@ typedef struct {
     unsigned channel;       /* the receiver's, and the first of a sender process */
     unsigned channels;      /* stream `s` of a sender process goes to channel + s % channels */
     unsigned streams;       /* of a sender process */
+    unsigned burst;         /* so many of its records belong together, behind which comes `push` */
 } place_t;
 
 typedef enum { RECEIVED_NOTHING, RECEIVED_RECORD } received_t;

@@ -49,14 +49,21 @@ static int fail (hws_client_t *client, const char *what, int rc)
     return peer_fail ("%s: %s (%s)", what, hws_strerror (rc), text);
 }
 
-static int connect_client (hws_client_t **client, const place_t *place)
+static int connect_client (hws_client_t **client, const place_t *place, int64_t linger_ms)
 {
     hws_client_options_t options;
     hws_client_options_init (&options);
     options.endpoint = peer_endpoint (place->ports[0]);
     options.name = "bench";
+    options.linger_ms = linger_ms;
     const int rc = hws_client_new (client, &options);
     return rc == 0 ? 0 : fail (NULL, "client", rc);
+}
+
+/*  Records that belong together are told to leave by `push`, all others leave by themselves.  */
+static int64_t linger_of (const place_t *place)
+{
+    return place->burst > 1 ? HWS_FOREVER : 0;
 }
 
 static const char *anchor_name (unsigned channel)
@@ -70,7 +77,8 @@ static int open_sender (void **sender, const place_t *place)
 {
     sender_t *const self = calloc (1, sizeof *self);
     hws_sender_t **const senders = calloc (place->streams, sizeof *senders);
-    if (self == NULL || senders == NULL || connect_client (&self->client, place) < 0) {
+    if (self == NULL || senders == NULL ||
+        connect_client (&self->client, place, linger_of (place)) < 0) {
         return -1;
     }
     *sender = self;
@@ -96,6 +104,13 @@ static int send_record (void *sender, unsigned stream, const void *data, size_t 
     return rc == 0 ? 0 : fail (self->client, "send", rc);
 }
 
+static int push (void *sender)
+{
+    sender_t *const self = sender;
+    const int rc = hws_client_flush (self->client);
+    return rc == 0 ? 0 : fail (self->client, "flush", rc);
+}
+
 static int settle (void *sender)
 {
     sender_t *const self = sender;
@@ -111,7 +126,7 @@ static int settle (void *sender)
 static int open_receiver (void **receiver, const place_t *place)
 {
     hws_client_t *client;
-    if (connect_client (&client, place) < 0) {
+    if (connect_client (&client, place, 0) < 0) {
         return -1;
     }
     hws_receiver_t *self;
@@ -148,6 +163,7 @@ const peer_t peer_hawser = {
     .serve = serve,
     .open_sender = open_sender,
     .send = send_record,
+    .push = push,
     .settle = settle,
     .open_receiver = open_receiver,
     .receive = receive,
@@ -160,6 +176,7 @@ const peer_t peer_hawser_wide = {
     .serve = serve,
     .open_sender = open_sender,
     .send = send_record,
+    .push = push,
     .settle = settle,
     .open_receiver = open_receiver,
     .receive = receive,

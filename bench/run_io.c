@@ -390,7 +390,8 @@ int run_plan (const bench_t *bench, const plan_t *plan, const peer_t *peer, outc
                   .record_bytes = plan->record_bytes,
                   .programs = bench->programs,
                   .channels = 1,
-                  .streams = plan->streams},
+                  .streams = plan->streams,
+                  .burst = plan->burst},
     };
     self.board =
         mmap (NULL, sizeof *self.board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

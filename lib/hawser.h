@@ -94,6 +94,10 @@ typedef struct {
                              that does not answer; HWS_FOREVER: keep trying */
     int64_t give_up_ms;   /* a lost broker: streams end dropped(transport) after so long;
                              HWS_FOREVER: never */
+    int64_t linger_ms;    /* flushing: a record waits so long at most for others to leave with
+                             it. 0: it leaves as soon as the client's thread takes it, and under
+                             load with those that came meanwhile; HWS_FOREVER: manual, it waits
+                             for hws_client_flush */
 
     /* Called when the connection is lost (false; `text` says how, and is valid during the
        call) and when it is there again (true, ""); not for the first connection. With
@@ -104,7 +108,7 @@ typedef struct {
     void *on_connection_arg; /* its first argument; lives as long as the client */
 } hws_client_options_t;
 
-/*  Fills in the defaults: connect_ms 5,000, give_up_ms 60,000, nobody to tell.  */
+/*  Fills in the defaults: connect_ms 5,000, give_up_ms 60,000, linger_ms 0, nobody to tell.  */
 void hws_client_options_init (hws_client_options_t *options);
 
 /*  Makes a client and starts its thread; the connection is made in the
@@ -118,6 +122,23 @@ int hws_client_new (hws_client_t **client, const hws_client_options_t *options);
  *  `*client` to null. A stream that is still there is dropped(transport) at the
  *  broker, an anchor closed. Accepts null.  */
 void hws_client_destroy (hws_client_t **client);
+
+/*  Hands all that the client's senders have queued to the wire: as one message if it fits into
+ *  one (limits.batch_bytes of the broker), else as few as can be; the senders at a dedicated
+ *  anchor have a connection, and so a message, of their own. Does not wait, neither for the
+ *  socket nor for the receiver: hws_sender_flush does.
+ *
+ *  It is for a client with a linger_ms, HWS_FOREVER above all: a program that writes one record
+ *  to each of many streams and then flushes has one message per pass. Without a linger nothing
+ *  waits for it. Nothing that was queued before the call stays behind; what other threads queue
+ *  meanwhile, or before the message is written, belongs to the next one. With or without it
+ *  these leave at once: what would fill a message; an ending, and the records of its stream
+ *  before it; the records before one that finds its window full; the records of a stream that
+ *  hws_sender_flush waits for. An hws_sender_error waits like a record; acknowledgements,
+ *  cancels and heartbeats never do.
+ *
+ *  Returns 0, or HWS_EWRONG_PROCESS.  */
+int hws_client_flush (hws_client_t *client);
 
 /*  The broker's or the network's last word on this client ("no broker at
  *  tcp://…"), copied into `text` of `size` bytes, always ended by a NUL.  */

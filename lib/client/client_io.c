@@ -106,6 +106,7 @@ static int session_of (hws_client_t *self, const hws_client_options_t *options)
                                      .blocks = self->blocks,
                                      .connect_ms = options->connect_ms,
                                      .give_up_ms = options->give_up_ms,
+                                     .linger_ms = options->linger_ms,
                                      .notify = token_notified};
     snprintf (session.name, sizeof session.name, "%s", options->name ? options->name : "hawser");
     return hws_session_init (&self->session, &session, hws_clock_ms ());
@@ -182,7 +183,8 @@ int hws_client_new (hws_client_t **client, const hws_client_options_t *options)
     mine = options ? *options : mine;
     mine.endpoint = mine.endpoint ? mine.endpoint : HWS_DEFAULT_ENDPOINT;
     hws_endpoint_parts_t parts;
-    if (hws_endpoint_parse (hws_bytes_of_text (mine.endpoint), HWS_ENDPOINT_CONNECT, &parts, NULL,
+    if (mine.linger_ms < HWS_FOREVER ||
+        hws_endpoint_parse (hws_bytes_of_text (mine.endpoint), HWS_ENDPOINT_CONNECT, &parts, NULL,
                             0) ||
         (mine.name && !hws_name_is_valid (hws_bytes_of_text (mine.name)))) {
         return HWS_EINVALID;

@@ -48,7 +48,8 @@ int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t 
         const hws_client_options_t options = {.endpoint = endpoint,
                                               .name = as->name,
                                               .connect_ms = as->connect_ms,
-                                              .give_up_ms = as->give_up_ms};
+                                              .give_up_ms = as->give_up_ms,
+                                              .linger_ms = as->linger_ms};
         rc = hws_client_make (&found, &options, &parts, root);
         if (!rc) {
             hws_list_append (&root->privates, &found->link);

@@ -179,6 +179,9 @@ int hws_sender_flush (hws_sender_t *sender, int64_t timeout_ms)
     const hws_tx_t *const tx = &sender->core.tx;
     int rc = 0;
     hws_client_lock (client);
+    hws_tx_flush (&sender->core.tx);
+    hws_client_unlock (client, hws_session_changed (&sender->core));
+    hws_client_lock (client);
     const uint64_t target = tx->end_seq;
     while (!rc && tx->acked_seq < target && tx->state != HWS_TX_ENDED) {
         rc = hws_sender_wait (sender, &deadline);

@@ -289,6 +289,7 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
     case HWS_ABOUT_PULSE:
     case HWS_ABOUT_FLUSH:
     case HWS_ABOUT_GIVE_UP:
+    case HWS_ABOUT_LINGER:
         break;
     }
 }
@@ -401,6 +402,9 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
         receiver->flush (receiver);
         break;
     }
+    case HWS_ABOUT_LINGER:
+        hws_session_flush (self);
+        break;
     case HWS_ABOUT_GIVE_UP:
         hws_session_end_all (self, HWS_CAUSE_TRANSPORT, self->error);
         break;
@@ -473,6 +477,7 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
                       hws_action_t *out)
 {
     *out = (hws_action_t){.kind = HWS_ACTION_NONE};
+    hws_session_linger (self, now);
     if (self->is_disconnect_due) {
         self->is_disconnect_due = false;
         out->kind = HWS_ACTION_DISCONNECT;
@@ -508,6 +513,7 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
     hws_request_init (&self->retry, HWS_ABOUT_RETRY, self);
     hws_request_init (&self->pulse, HWS_ABOUT_PULSE, self);
     hws_request_init (&self->give_up, HWS_ABOUT_GIVE_UP, self);
+    hws_request_init (&self->linger, HWS_ABOUT_LINGER, self);
     self->scratch = malloc (HWS_CONTROL_SIZE_MAX);
     int rc = self->scratch ? 0 : HWS_ENO_MEMORY;
     rc = rc ? rc : hws_map_init (&self->sessions, options->hash_key);

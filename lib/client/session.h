@@ -68,6 +68,7 @@ typedef enum {
     HWS_ABOUT_RETRY,         /* the session: connect, or say HELLO, again; a timer only */
     HWS_ABOUT_PULSE,         /* the session: ping and judge; a timer only */
     HWS_ABOUT_FLUSH,         /* a receiver: what its reader consumed is said; a timer only */
+    HWS_ABOUT_LINGER,        /* the session: what waits to leave together leaves; a timer only */
     HWS_ABOUT_GIVE_UP        /* the session: no broker for too long; a timer only */
 } hws_about_t;
 
@@ -99,6 +100,7 @@ struct hws_session_sender {
     hws_link_t link;       /* in `senders` */
     hws_link_t ready_link; /* in `ready`: it may have runs */
     hws_link_t want_link;  /* in `wants`: WINDOW is to be said */
+    hws_link_t held_link;  /* in `held`: it has records that wait for a flush */
     hws_map_node_t node;   /* by `key` */
     uint8_t key[8];        /* session id, as bytes of the map */
     uint64_t session_id;   /* names the stream to the broker */
@@ -107,6 +109,9 @@ struct hws_session_sender {
     hws_ms_t again_at;     /* an unknown stream is attached again then at the earliest */
     uint64_t interval_ms;  /* the anchor's heartbeat interval; 0: not told yet */
     uint64_t want_said;    /* what the last WINDOW asked for */
+    size_t held_bytes;     /* what it has in `held_bytes` of the session; 0: nothing */
+    uint64_t held_seq;     /*   up to here, exclusive, in numbers */
+    uint64_t held_end;     /*   and in bytes of the stream */
     bool is_cancel_owed;   /* it ended here, cancelled; the broker is to be told when it is back */
     bool is_ended_here;    /* likewise, told or not */
     hws_reason_t cancel_reason;
@@ -146,12 +151,13 @@ struct hws_session_receiver {
 
 typedef struct {
     hws_id_t client_id;
-    hws_name_t name;                      /* of the program */
-    uint64_t seed;                        /* of jitter */
-    hws_hash_key_t hash_key;              /* of the maps */
-    hws_blocks_t *blocks;                 /* where streams keep their records */
-    int64_t connect_ms;                   /* negative: for ever */
-    int64_t give_up_ms;                   /* likewise */
+    hws_name_t name;         /* of the program */
+    uint64_t seed;           /* of jitter */
+    hws_hash_key_t hash_key; /* of the maps */
+    hws_blocks_t *blocks;    /* where streams keep their records */
+    int64_t connect_ms;      /* negative: for ever */
+    int64_t give_up_ms;      /* likewise */
+    int64_t linger_ms;       /* records wait so long for others; 0: not; negative: for a flush */
     void (*notify) (hws_session_t *self); /* more is known of a token's cancel; or null */
 } hws_session_options_t;
 
@@ -171,6 +177,8 @@ struct hws_session {
     hws_list_t receivers;
     hws_list_t ready;   /* senders that may have runs, in turn */
     hws_list_t wants;   /* senders with a WINDOW to say */
+    hws_list_t held;    /* senders with records that wait for a flush, in session_flush.c */
+    size_t held_bytes;  /* these, as they would lie in a batch */
     hws_list_t touched; /* receivers that the batch at hand brought something */
     hws_list_t tokens;  /* cancelled here, in session_token.c */
     hws_list_t busy;    /* anchors (rx) that may have acknowledgements or cancels to say */
@@ -200,6 +208,7 @@ struct hws_session {
     hws_request_t retry;
     hws_request_t pulse;
     hws_request_t give_up;
+    hws_request_t linger;
 
     /* what the broker said of itself */
     uint64_t broker_id;
@@ -300,6 +309,10 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
 /*  The application appended, detached or wants a larger window. True when there is now
  *  something to send that was not there before.  */
 bool hws_session_changed (hws_session_sender_t *sender);
+
+/*  With a linger: all that is appended so far leaves, as full batches; what is appended from now
+ *  on is not among it. True when there is now something to send that was not there before.  */
+bool hws_session_flush (hws_session_t *self);
 
 /*  Cancels the stream: interrupted. Idempotent. Without a connection it ends at once.  */
 void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,

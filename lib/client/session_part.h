@@ -3,7 +3,8 @@
  *  session.c has the connection, its liveness and time; session_request.c requests and
  *  the outbox; session_sender.c and session_receiver.c what the broker and the application
  *  say of one stream or anchor; session_anchor.c a sender's cancel of its anchor;
- *  session_token.c the cancel tokens; session_batch.c the batches, in and out.
+ *  session_token.c the cancel tokens; session_batch.c the batches, in and out; session_flush.c
+ *  what waits to leave together.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
@@ -59,6 +60,9 @@ void hws_session_want_due (hws_session_sender_t *sender);
 void hws_session_granted (hws_session_t *self, const hws_grant_t *grant);
 void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
                                    const hws_stream_cancel_t *message);
+
+/*  Puts the sender in `ready` if it has runs and is not there. True when it was not.  */
+bool hws_session_file_ready (hws_session_sender_t *sender);
 
 /*  An ATTACH was answered that nobody waits for any more: its seat, if it is no living
  *  sender's, is cancelled.  */
@@ -122,6 +126,18 @@ void hws_session_suspend_tokens (hws_session_t *self, hws_ms_t now, bool was_up)
 void hws_session_resume_tokens (hws_session_t *self, hws_ms_t now, bool is_same);
 void hws_session_refuse_tokens (hws_session_t *self, int code);
 void hws_session_forget_tokens (hws_session_t *self);
+
+/*  ---- session_flush.c ---- */
+
+/*  With a linger: counts what the sender has appended with what waits, and lets it go when that
+ *  is a batch. True when the thread has to know of it.  */
+bool hws_session_hold (hws_session_sender_t *sender);
+
+/*  The sender has nothing that waits any more.  */
+void hws_session_unhold (hws_session_sender_t *sender);
+
+/*  Sets the time for what waits, if it has none yet.  */
+void hws_session_linger (hws_session_t *self, hws_ms_t now);
 
 /*  ---- session_batch.c ---- */
 

@@ -11,6 +11,7 @@ static void finish (hws_session_sender_t *sender)
     hws_session_settle (sender->session, &sender->want);
     hws_list_remove (&sender->ready_link);
     hws_list_remove (&sender->want_link);
+    hws_session_unhold (sender);
     sender->notify (sender);
 }
 
@@ -96,7 +97,10 @@ void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t
     sender->endpoint[0] = '\0';
     sender->interval_ms = 0;
     sender->want_said = 0;
-    sender->link = sender->ready_link = sender->want_link = (hws_link_t){.next = NULL};
+    sender->held_bytes = 0;
+    sender->tx.is_gathered = self->options.linger_ms != 0;
+    sender->link = sender->ready_link = sender->want_link = sender->held_link =
+        (hws_link_t){.next = NULL};
     sender->node = (hws_map_node_t){.next = NULL};
     hws_request_init (&sender->attach, HWS_ABOUT_ATTACH, sender);
     hws_request_init (&sender->cancel, HWS_ABOUT_CANCEL, sender);
@@ -314,15 +318,21 @@ void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)
 
 /*  ---- While it lives ---- */
 
+bool hws_session_file_ready (hws_session_sender_t *sender)
+{
+    const bool is_new = !hws_link_is_in_list (&sender->ready_link) && hws_tx_has_runs (&sender->tx);
+    if (is_new) {
+        hws_list_append (&sender->session->ready, &sender->ready_link);
+    }
+    return is_new;
+}
+
 bool hws_session_changed (hws_session_sender_t *sender)
 {
     hws_session_t *const self = sender->session;
     hws_tx_t *const tx = &sender->tx;
-    bool has_news = false;
-    if (!hws_link_is_in_list (&sender->ready_link) && hws_tx_has_runs (tx)) {
-        hws_list_append (&self->ready, &sender->ready_link);
-        has_news = true;
-    }
+    bool has_news = tx->is_gathered && hws_session_hold (sender);
+    has_news |= hws_session_file_ready (sender);
     if (tx->want_bytes == 0) {
         sender->want_said = 0;
     }
@@ -435,6 +445,7 @@ void hws_session_remove_sender (hws_session_sender_t *sender)
     hws_session_settle (self, &sender->want);
     hws_list_remove (&sender->ready_link);
     hws_list_remove (&sender->want_link);
+    hws_session_unhold (sender);
     hws_list_remove (&sender->link);
     hws_map_remove (&self->sessions, &sender->node);
     hws_tx_fini (&sender->tx);

@@ -59,6 +59,7 @@ static int admit (hws_tx_t *self, uint64_t count, uint64_t size)
     if (self->acked_seq == self->end_seq) {
         self->want_bytes = size;
     }
+    hws_tx_flush (self);
     return HWS_EWOULD_BLOCK;
 }
 
@@ -331,6 +332,7 @@ static int append_ending (hws_tx_t *self, hws_run_type_t type)
                                           .records = self->records,
                                           .bytes = self->record_payload});
     self->has_ending = true;
+    hws_tx_flush (self);
     hws_tx_advance (self, HWS_TX_EVENT_END);
     return 0;
 }

@@ -65,6 +65,8 @@ typedef struct {
     uint64_t sent_seq;               /* the highest next_seq ever */
     uint64_t end_seq, end_bytes;     /* appended */
     uint64_t limit_seq, limit_bytes; /* allowed */
+    uint64_t due_seq, due_bytes;     /* may leave, if it is_gathered; else all may */
+    bool is_gathered;                /* what is appended waits until it is flushed */
     bool has_ending;                 /* its own ending is appended */
     uint64_t want_bytes;             /* asked for with WINDOW for a large record; 0: nothing */
     bool owes_window;                /* was asked to give back, and has not answered */
@@ -173,11 +175,22 @@ void hws_tx_end (hws_tx_t *self, int result, const char *cause, const char *reas
 /*  What a stream's end is for the program: the ending's word as a code.  */
 int hws_tx_result_of (const char *ending);
 
+/*  Of a stream that is gathered: what was appended, or what lies before a position, may leave.
+ *  An ending, and a record that finds no room, have the same done.  */
+void hws_tx_flush (hws_tx_t *self);
+void hws_tx_flush_to (hws_tx_t *self, uint64_t seq, uint64_t bytes);
+
+/*  The number that may not leave yet.  */
+static inline uint64_t hws_tx_due_seq (const hws_tx_t *self)
+{
+    return self->is_gathered ? self->due_seq : self->end_seq;
+}
+
 /*  Whether hws_tx_take has something.  */
 static inline bool hws_tx_has_runs (const hws_tx_t *self)
 {
-    return self->is_ready && self->next_seq < self->end_seq && self->state != HWS_TX_CANCELLING &&
-           self->state != HWS_TX_ENDED;
+    return self->is_ready && self->next_seq < hws_tx_due_seq (self) &&
+           self->state != HWS_TX_CANCELLING && self->state != HWS_TX_ENDED;
 }
 
 /*  Writes runs into `room` bytes at `at`, at most `runs_max`, and counts them in
@@ -187,7 +200,8 @@ static inline bool hws_tx_has_runs (const hws_tx_t *self)
 size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, uint32_t runs_max,
                     uint32_t *runs);
 
-/*  Whether what is next is long enough to leave without a copy, as a message of its own.  */
+/*  Whether what is next is long enough to leave without a copy, as a message of its own. What is
+ *  gathered does not: it leaves with others.  */
 bool hws_tx_can_lend (const hws_tx_t *self);
 
 /*  That message, a batch of one run. Its bytes lie in the block that is returned, which is

@@ -140,6 +140,19 @@ void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant)
 
 /*  ---- Sending ---- */
 
+void hws_tx_flush_to (hws_tx_t *self, uint64_t seq, uint64_t bytes)
+{
+    if (self->due_seq < seq) {
+        self->due_seq = seq;
+        self->due_bytes = bytes;
+    }
+}
+
+void hws_tx_flush (hws_tx_t *self)
+{
+    hws_tx_flush_to (self, self->end_seq, self->end_bytes);
+}
+
 /*  Counts a run of the slice at hand as sent.  */
 static void count_sent (hws_tx_t *self, uint32_t count, uint32_t size)
 {
@@ -171,9 +184,11 @@ static uint32_t cut (const hws_tx_t *self, size_t room, uint32_t *size)
     hws_tx_slice_t *const slice = self->next;
     const uint32_t from = (uint32_t) (self->next_bytes - slice->first_bytes);
     const uint32_t number = (uint32_t) (self->next_seq - slice->first_seq);
-    if (slice->size - from <= room) {
-        *size = slice->size - from;
-        return slice->count - number;
+    const bool is_due = hws_tx_slice_end (slice) <= hws_tx_due_seq (self);
+    const uint32_t end = is_due ? slice->size : (uint32_t) (self->due_bytes - slice->first_bytes);
+    if (end - from <= room) {
+        *size = end - from;
+        return is_due ? slice->count - number : (uint32_t) (self->due_seq - self->next_seq);
     }
     return hws_tx_slice_fit (slice, number, from, room, size);
 }
@@ -181,8 +196,8 @@ static uint32_t cut (const hws_tx_t *self, size_t room, uint32_t *size)
 bool hws_tx_can_lend (const hws_tx_t *self)
 {
     const hws_tx_slice_t *const slice = self->next;
-    if (!hws_tx_has_runs (self) || self->next_seq != slice->first_seq || slice->is_lent ||
-        slice->size < HWS_TX_LENT_MIN || slice->size > hws_tx_body_max (self)) {
+    if (!hws_tx_has_runs (self) || self->is_gathered || self->next_seq != slice->first_seq ||
+        slice->is_lent || slice->size < HWS_TX_LENT_MIN || slice->size > hws_tx_body_max (self)) {
         return false;
     }
     return slice != self->open || (slice->size >= hws_tx_body_max (self) / 2 && !self->is_reserved);

@@ -353,6 +353,7 @@ static void child_of_a_fork_may_use_nothing (void **state)
         const bool is_refused =
             hws_sender_send (pair.sender, "x", 1, LONG_MS) == HWS_EWRONG_PROCESS &&
             hws_receiver_recv (pair.receiver, &event, LONG_MS) == HWS_EWRONG_PROCESS &&
+            hws_client_flush (client) == HWS_EWRONG_PROCESS &&
             hws_sender_detach (pair.sender, LONG_MS) == HWS_EWRONG_PROCESS;
         hws_sender_destroy (&pair.sender);
         hws_receiver_destroy (&pair.receiver);

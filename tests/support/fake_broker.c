@@ -1,6 +1,7 @@
 #include "tests/support/fake_broker.h"
 
 #include "base/error.h"
+#include "proto/batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
 
-enum { TURN_MS = 20, ID_SIZE_MAX = 255 };
+enum { TURN_MS = 20, AWAIT_S = 20, ID_SIZE_MAX = 255 };
 
 struct fake_broker {
     void *context; /* of libzmq */
@@ -24,6 +26,9 @@ struct fake_broker {
     fake_attach_t *on_attach;
     char endpoint[256];
     atomic_int hellos;
+    pthread_mutex_t lock; /* of `batches` */
+    pthread_cond_t came;  /* one more */
+    int batches;
     atomic_int count; /* of `attaches` that are written */
     hws_attach_t attaches[FAKE_ATTACHES_MAX];
 };
@@ -70,6 +75,15 @@ static void make_answer (fake_broker_t *self, const hws_control_t *request, hws_
     }
 }
 
+static void count_batch (fake_broker_t *self, hws_bytes_t message)
+{
+    pthread_mutex_lock (&self->lock);
+    self->batches +=
+        message.size > 1 && message.data[0] == HWS_BATCH_MARK && message.data[1] == HWS_BATCH_DATA;
+    pthread_cond_broadcast (&self->came);
+    pthread_mutex_unlock (&self->lock);
+}
+
 static void turn (fake_broker_t *self)
 {
     static uint8_t json[HWS_CONTROL_SIZE_MAX];
@@ -79,6 +93,13 @@ static void turn (fake_broker_t *self)
         return;
     }
     const int verb_size = zmq_recv (self->socket, verb, sizeof verb, 0);
+    int has_more = 0;
+    size_t option_size = sizeof has_more;
+    zmq_getsockopt (self->socket, ZMQ_RCVMORE, &has_more, &option_size);
+    if (!has_more) {
+        count_batch (self, hws_bytes (verb, (size_t) verb_size));
+        return;
+    }
     const int json_size = zmq_recv (self->socket, json, sizeof json, 0);
     hws_control_t request, answer;
     hws_control_fault_t fault;
@@ -115,6 +136,8 @@ fake_broker_t *fake_broker_start (fake_attach_t *on_attach)
     const int linger = 0;
     size_t size = sizeof self->endpoint;
     self->on_attach = on_attach;
+    pthread_mutex_init (&self->lock, NULL);
+    pthread_cond_init (&self->came, NULL);
     self->context = zmq_ctx_new ();
     self->socket = zmq_socket (self->context, ZMQ_ROUTER);
     zmq_setsockopt (self->socket, ZMQ_RCVTIMEO, &turn_ms, sizeof turn_ms);
@@ -133,6 +156,8 @@ void fake_broker_stop (fake_broker_t **self)
     pthread_join (broker->thread, NULL);
     zmq_close (broker->socket);
     zmq_ctx_term (broker->context);
+    pthread_cond_destroy (&broker->came);
+    pthread_mutex_destroy (&broker->lock);
     free (broker);
 }
 
@@ -144,6 +169,21 @@ const char *fake_broker_endpoint (const fake_broker_t *self)
 int fake_broker_hellos (const fake_broker_t *self)
 {
     return atomic_load (&self->hellos);
+}
+
+int fake_broker_batches (fake_broker_t *self, int count)
+{
+    struct timespec until;
+    clock_gettime (CLOCK_REALTIME, &until);
+    until.tv_sec += AWAIT_S;
+    int rc = 0;
+    pthread_mutex_lock (&self->lock);
+    while (self->batches < count && rc == 0) {
+        rc = pthread_cond_timedwait (&self->came, &self->lock, &until);
+    }
+    const int batches = self->batches;
+    pthread_mutex_unlock (&self->lock);
+    return batches;
 }
 
 int fake_broker_attaches (const fake_broker_t *self)

@@ -24,6 +24,9 @@ const char *fake_broker_endpoint (const fake_broker_t *self);
 /*  How many times a client said HELLO.  */
 int fake_broker_hellos (const fake_broker_t *self);
 
+/*  How many messages with records came, once it is so many, or after a while.  */
+int fake_broker_batches (fake_broker_t *self, int count);
+
 /*  How many ATTACHes came, and what the one of that number (from 1) asked for.  */
 int fake_broker_attaches (const fake_broker_t *self);
 const hws_attach_t *fake_broker_attach (const fake_broker_t *self, int number);

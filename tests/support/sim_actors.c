@@ -178,6 +178,9 @@ static void produce (sender_t *self)
         assert_int_equal (rc, 0);
     }
     hws_session_changed (&self->core);
+    if (sim_below (&s_net, 8) == 0) {
+        hws_session_flush (self->core.session);
+    }
 }
 
 /*  Somebody who knows the token cancels it, whether or not the stream is there.  */

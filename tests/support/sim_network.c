@@ -317,6 +317,13 @@ void sim_step (sim_network_t *self)
 
 /*  ---- Birth and death ---- */
 
+/*  Of a client: it does not, it flushes by hand, or it lingers.  */
+static int64_t any_linger (sim_network_t *self)
+{
+    const uint64_t kind = sim_below (self, 4);
+    return kind < 2 ? 0 : kind == 2 ? -1 : 1 + (int64_t) sim_below (self, 100);
+}
+
 void sim_init (sim_network_t *self, uint64_t seed, int count)
 {
     memset (self, 0, sizeof *self);
@@ -361,7 +368,8 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
                                         .hash_key = {{seed, (uint64_t) i}},
                                         .blocks = &s_test_blocks,
                                         .connect_ms = -1,
-                                        .give_up_ms = 60000};
+                                        .give_up_ms = 60000,
+                                        .linger_ms = any_linger (self)};
         client.client_id.bytes[0] = (uint8_t) (i + 1);
         assert_int_equal (hws_session_init (&self->clients[i].session, &client, self->now), 0);
     }
