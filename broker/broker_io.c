@@ -73,7 +73,8 @@ static void set_timer (hws_broker_t *self, hws_ms_t now, hws_ms_t at)
     self->timer_at = at;
 }
 
-static void run_one (hws_broker_t *self)
+/*  Returns when the next one is due.  */
+static hws_ms_t run_one (hws_broker_t *self)
 {
     const hws_ms_t now = hws_clock_ms ();
     self->turns++;
@@ -90,19 +91,21 @@ static void run_one (hws_broker_t *self)
     }
     hws_ms_t wake_at = is_all_sent ? hws_engine_wake_at (self->turn.engine) : now;
     wake_at = hws_time_min (wake_at, hws_turn_wake_at (&self->turn, now));
-    set_timer (self, now, hws_time_min (wake_at, self->drain_end_at));
+    return hws_time_min (wake_at, self->drain_end_at);
 }
 
 /*  Some turns follow each other without a wake-up between; deadlines are met in each, signals
  *  and the monitor wait for them all.  */
 static int run_turn (hws_broker_t *self)
 {
+    hws_ms_t wake_at = HWS_NEVER;
     for (int i = 0; i < TURNS_MAX && !self->is_stopped; i++) {
-        run_one (self);
+        wake_at = run_one (self);
         if (!self->turn.has_more) {
             break;
         }
     }
+    set_timer (self, hws_clock_ms (), wake_at);
     return self->is_stopped ? -1 : 0;
 }
 
