@@ -123,6 +123,8 @@ $(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap
         malloc calloc realloc strdup strndup hws_engine_recv hws_engine_peer_gone \
         hws_engine_refused hws_engine_expire hws_engine_flush hws_engine_pop hws_engine_drain \
         hws_engine_bound)
+$(BUILD)/tests/unit/engine_cost_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
+    malloc calloc realloc hws_engine_recv hws_engine_flush hws_engine_pop)
 $(BUILD)/tests/unit/rx_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc strndup)
 
 $(BUILD)/%.o: %.c

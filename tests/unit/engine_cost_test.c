@@ -1,0 +1,171 @@
+/*  What the engine's work takes: allocations of messages and runs, memory of what is idle.
+ *
+ *  Linked so that allocations, and the calls of the engine that work on messages, go through
+ *  the functions here.
+ */
+#include "tests/support/engine_test.h"
+
+#include <malloc.h>
+
+enum { RUNS = 1000, SMALL_RUNS = 100, MESSAGES = 10, SEATS = 1000, SEAT_BYTES = 512 };
+
+static size_t s_depth; /* inside of calls of the engine */
+static size_t s_count; /* allocations there */
+
+/*  ---- Wrapped ---- */
+
+void *__real_malloc (size_t size);
+void *__real_calloc (size_t count, size_t size);
+void *__real_realloc (void *block, size_t size);
+void *__wrap_malloc (size_t size);
+void *__wrap_calloc (size_t count, size_t size);
+void *__wrap_realloc (void *block, size_t size);
+
+void *__wrap_malloc (size_t size)
+{
+    s_count += s_depth > 0;
+    return __real_malloc (size);
+}
+
+void *__wrap_calloc (size_t count, size_t size)
+{
+    s_count += s_depth > 0;
+    return __real_calloc (count, size);
+}
+
+void *__wrap_realloc (void *block, size_t size)
+{
+    s_count += s_depth > 0;
+    return __real_realloc (block, size);
+}
+
+int __real_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                            hws_message_t *message);
+void __real_hws_engine_flush (hws_engine_t *self);
+bool __real_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
+int __wrap_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                            hws_message_t *message);
+void __wrap_hws_engine_flush (hws_engine_t *self);
+bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
+
+int __wrap_hws_engine_recv (hws_engine_t *self, hws_ms_t now_ms, const hws_address_t *from,
+                            hws_message_t *message)
+{
+    s_depth++;
+    const int rc = __real_hws_engine_recv (self, now_ms, from, message);
+    s_depth--;
+    return rc;
+}
+
+void __wrap_hws_engine_flush (hws_engine_t *self)
+{
+    s_depth++;
+    __real_hws_engine_flush (self);
+    s_depth--;
+}
+
+bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect)
+{
+    s_depth++;
+    const bool is_there = __real_hws_engine_pop (self, effect);
+    s_depth--;
+    return is_there;
+}
+
+/*  ---- Allocations ---- */
+
+static client_t *s_receiver;
+static stream_t s_stream;
+
+static int begin_stream (void **state)
+{
+    begin (state);
+    hws_engine_options_t options = world_options ();
+    options.limits.batch_bytes = 65536;
+    options.anchors.window_records = 4 * RUNS;
+    options.anchors.window_bytes_min = options.anchors.window_bytes_max = 65536;
+    begin_with (&options);
+    s_receiver = client_connect (&s_world);
+    s_stream = stream_attach (client_connect (&s_world), 1, anchor_open (s_receiver, 1, "", NULL));
+    client_forget (s_receiver);
+    s_receiver->is_deaf = true;
+    return 0;
+}
+
+/*  Sends one message of so many runs of a record each, and acknowledges it. Returns what the
+ *  engine allocated for the message alone.  */
+static size_t pass (uint16_t runs)
+{
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_DATA);
+    for (uint16_t i = 0; i < runs; i++) {
+        batch_add_run (&batch, stream_records (&s_stream, 1, 8));
+    }
+    s_count = 0;
+    batch_send (&batch, s_stream.client);
+    const size_t count = s_count;
+    anchor_ack (s_receiver, s_stream.routing, s_stream.next_seq, s_stream.next_bytes, false);
+    client_forget (s_stream.client);
+    return count;
+}
+
+static void message_that_is_passed_on_whole_takes_one_allocation_however_many_runs (void **state)
+{
+    (void) state;
+    pass (RUNS);
+
+    for (int i = 0; i < MESSAGES; i++) {
+        const uint64_t before = hws_engine_stats (s_world.engine)->batches_forwarded;
+        assert_int_equal (pass (RUNS), 1);
+        assert_true (hws_engine_stats (s_world.engine)->batches_forwarded == before + 1);
+    }
+}
+
+static void message_that_is_copied_takes_three_allocations_however_many_runs (void **state)
+{
+    (void) state;
+    pass (SMALL_RUNS);
+
+    for (int i = 0; i < MESSAGES; i++) {
+        const uint64_t before = hws_engine_stats (s_world.engine)->batches_copied;
+        assert_in_range (pass (SMALL_RUNS), 1, 3);
+        assert_true (hws_engine_stats (s_world.engine)->batches_copied == before + 1);
+    }
+}
+
+/*  ---- Memory ---- */
+
+/*  What mallinfo tells is 0 where another allocator is linked, of a sanitizer say.  */
+static void idle_seat_takes_at_most_512_bytes (void **state)
+{
+    (void) state;
+    hws_engine_options_t options = world_options ();
+    options.limits.senders_per_anchor = options.limits.seats_per_peer = SEATS;
+    options.anchors.max_senders.state = HWS_NULL;
+    options.anchors.buffer_bytes = SEATS * UINT64_C (65536);
+    begin_with (&options);
+    client_t *const receiver = client_connect (&s_world);
+    client_t *const sender = client_connect (&s_world);
+    const hws_handle_t handle = anchor_open (receiver, 1, "", NULL);
+    receiver->is_deaf = true;
+    const size_t before = mallinfo2 ().uordblks;
+
+    for (uint64_t i = 1; i <= SEATS; i++) {
+        stream_attach (sender, i, handle);
+    }
+
+    assert_in_range (mallinfo2 ().uordblks - before, 0, SEATS * SEAT_BYTES);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown (
+            message_that_is_passed_on_whole_takes_one_allocation_however_many_runs, begin_stream,
+            end),
+        cmocka_unit_test_setup_teardown (
+            message_that_is_copied_takes_three_allocations_however_many_runs, begin_stream, end),
+        TEST (idle_seat_takes_at_most_512_bytes),
+    };
+    return cmocka_run_group_tests_name ("engine_cost", tests, NULL, NULL);
+}
