@@ -77,9 +77,13 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
     if (*self->name) {
         hws_map_insert (&engine->anchors_by_name, &self->by_name, hws_bytes_of_text (self->name));
     }
+    hws_map_insert (&engine->anchors_by_open, &self->by_open,
+                    hws_bytes (self->open_key, sizeof self->open_key));
+    hws_heap_set (&engine->intervals, &self->in_intervals, (hws_ms_t) self->heartbeat_interval_ms);
     hws_list_append (&owner->anchors, &self->in_owner);
     hws_list_append (&engine->anchors, &self->in_engine);
     engine->buffer_bytes += self->buffer_bytes;
+    owner->buffer_bytes += self->buffer_bytes;
     if (request->dedicated) {
         hws_dedicated_begin (engine, self);
     }
@@ -101,9 +105,12 @@ void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self)
     hws_cancels_release (&engine->cancels, &self->target.node);
     hws_map_remove (&engine->anchors_by_handle, &self->by_handle);
     hws_map_remove (&engine->anchors_by_name, &self->by_name);
+    hws_map_remove (&engine->anchors_by_open, &self->by_open);
+    hws_heap_clear (&engine->intervals, &self->in_intervals);
     hws_list_remove (&self->in_owner);
     hws_list_remove (&self->in_engine);
     engine->buffer_bytes -= self->buffer_bytes;
+    self->owner->buffer_bytes -= self->buffer_bytes;
     hws_engine_measure (engine);
     free (self->tombstone);
     free (self->reason);
@@ -126,6 +133,18 @@ hws_anchor_t *hws_anchor_find_other (const hws_engine_t *engine, hws_handle_t ha
 bool hws_anchor_is_exclusive (const hws_anchor_t *self)
 {
     return hws_handle_kind (self->handle) == HWS_KIND_SPSC;
+}
+
+hws_anchor_t *hws_anchor_of_open (const hws_engine_t *engine, const hws_peer_t *owner,
+                                  uint64_t open_id)
+{
+    const struct {
+        const hws_peer_t *owner;
+        uint64_t open_id;
+    } key = {owner, open_id};
+    hws_map_node_t *const node =
+        hws_map_find (&engine->anchors_by_open, hws_bytes (&key, sizeof key));
+    return node ? hws_container_of (node, hws_anchor_t, by_open) : NULL;
 }
 
 hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name)

@@ -26,10 +26,17 @@ struct hws_anchor {
     hws_map_node_t by_name;   /* under name, if it has one */
     hws_handle_t handle;
     hws_name_t name;
-    uint64_t open_id; /* the owner's own number */
-    hws_peer_t *owner;
+    hws_map_node_t by_open; /* under open_key */
+    union {
+        struct {
+            hws_peer_t *owner;
+            uint64_t open_id; /* the owner's own number */
+        };
+        uint8_t open_key[sizeof (hws_peer_t *) + sizeof (uint64_t)];
+    };
     hws_link_t in_owner;
     hws_link_t in_engine;
+    hws_timer_t in_intervals; /* of the engine, at heartbeat_interval_ms */
 
     hws_anchor_state_t state;
     bool is_receiver_present; /* runs may be forwarded */
@@ -72,9 +79,12 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
 /*  Frees it and its seats without a word.  */
 void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self);
 
-/*  By handle or name, or null; `find_other` looks for the same handle of the other kind.  */
+/*  By handle or name, or by what its owner calls it, or null; `find_other` looks for the same
+ * handle of the other kind.  */
 hws_anchor_t *hws_anchor_find (const hws_engine_t *engine, hws_handle_t handle);
 hws_anchor_t *hws_anchor_find_other (const hws_engine_t *engine, hws_handle_t handle);
+hws_anchor_t *hws_anchor_of_open (const hws_engine_t *engine, const hws_peer_t *owner,
+                                  uint64_t open_id);
 hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name);
 
 /*  The owner's OPEN, first or repeated, was answered: everything is announced again.  */

@@ -11,15 +11,21 @@ typedef struct {
     hws_link_t link;                          /* in its connection's ties, or in gone */
 } tie_t;
 
+/*  A front that has had connections; it lasts until the front is dropped.  */
+typedef struct {
+    uint8_t key[4];      /* its number, of the map */
+    hws_map_node_t node; /* in by_number */
+    hws_list_t open;     /* of connection_t */
+} front_t;
+
 /*  A connection that is open.  */
 typedef struct {
     uint8_t key[8];        /* front and descriptor, of the map */
     hws_map_node_t node;   /* in by_descriptor */
-    hws_link_t in_open;    /* in open */
+    hws_link_t in_front;   /* in its front's list of open ones */
     hws_link_t in_silent;  /* in silent while no HELLO has come */
     hws_list_t ties;       /* of tie_t */
     hws_ms_t hello_end_at; /* until when one must have come */
-    uint32_t front;
     int descriptor;
 } connection_t;
 
@@ -28,9 +34,10 @@ struct hws_connections {
     size_t tie_limit;
     hws_map_t by_descriptor; /* of connection_t */
     hws_map_t by_address;    /* of tie_t, tied and gone ones */
-    hws_list_t open;         /* of connection_t */
-    hws_list_t gone;         /* of tie_t: closed, not yet taken */
-    hws_list_t silent;       /* of connection_t, in the order of hello_end_at */
+    hws_map_t by_number;     /* of front_t */
+    size_t open_count;
+    hws_list_t gone;   /* of tie_t: closed, not yet taken */
+    hws_list_t silent; /* of connection_t, in the order of hello_end_at */
     uint64_t refused_count;
     uint64_t silent_count;
 };
@@ -42,7 +49,8 @@ int hws_connections_new (hws_connections_t **self, size_t tie_limit, hws_hash_ke
         return HWS_ENO_MEMORY;
     }
     made->tie_limit = tie_limit;
-    if (hws_map_init (&made->by_descriptor, hash_key) != 0 ||
+    if (hws_map_init (&made->by_number, hash_key) != 0 ||
+        hws_map_init (&made->by_descriptor, hash_key) != 0 ||
         hws_map_init (&made->by_address, hash_key) != 0) {
         hws_connections_destroy (&made);
         return HWS_ENO_MEMORY;
@@ -71,8 +79,19 @@ static void close_connection (hws_connections_t *self, connection_t *connection)
 {
     lose_ties (self, connection);
     hws_map_remove (&self->by_descriptor, &connection->node);
-    hws_list_remove (&connection->in_open);
+    hws_list_remove (&connection->in_front);
+    self->open_count--;
     free (connection);
+}
+
+static void free_front (hws_connections_t *self, front_t *front)
+{
+    hws_link_t *link;
+    while ((link = front->open.head) != NULL) {
+        close_connection (self, hws_container_of (link, connection_t, in_front));
+    }
+    hws_map_remove (&self->by_number, &front->node);
+    free (front);
 }
 
 void hws_connections_destroy (hws_connections_t **self)
@@ -80,13 +99,15 @@ void hws_connections_destroy (hws_connections_t **self)
     if (!*self) {
         return;
     }
-    hws_link_t *link;
-    while ((link = (*self)->open.head) != NULL) {
-        close_connection (*self, hws_container_of (link, connection_t, in_open));
+    hws_map_node_t *node;
+    while ((node = hws_map_any (&(*self)->by_number)) != NULL) {
+        free_front (*self, hws_container_of (node, front_t, node));
     }
+    hws_link_t *link;
     while ((link = (*self)->gone.head) != NULL) {
         free_tie (*self, hws_container_of (link, tie_t, link));
     }
+    hws_map_fini (&(*self)->by_number);
     hws_map_fini (&(*self)->by_descriptor);
     hws_map_fini (&(*self)->by_address);
     free (*self);
@@ -115,15 +136,34 @@ static connection_t *find_connection (const hws_connections_t *self, uint32_t fr
     return node ? hws_container_of (node, connection_t, node) : NULL;
 }
 
-static connection_t *new_connection (hws_connections_t *self, uint32_t front, int descriptor)
+static front_t *find_front (const hws_connections_t *self, uint32_t number)
 {
-    connection_t *const made = calloc (1, sizeof *made);
+    uint8_t key[4];
+    hws_put_u32 (key, number);
+    hws_map_node_t *const node = hws_map_find (&self->by_number, hws_bytes (key, sizeof key));
+    return node ? hws_container_of (node, front_t, node) : NULL;
+}
+
+static front_t *need_front (hws_connections_t *self, uint32_t number)
+{
+    front_t *front = find_front (self, number);
+    if (!front && (front = calloc (1, sizeof *front)) != NULL) {
+        hws_put_u32 (front->key, number);
+        hws_map_insert (&self->by_number, &front->node, hws_bytes (front->key, sizeof front->key));
+    }
+    return front;
+}
+
+static connection_t *new_connection (hws_connections_t *self, uint32_t number, int descriptor)
+{
+    front_t *const front = need_front (self, number);
+    connection_t *const made = front ? calloc (1, sizeof *made) : NULL;
     if (made) {
-        made->front = front;
         made->descriptor = descriptor;
         hws_map_insert (&self->by_descriptor, &made->node,
-                        connection_key (made->key, front, descriptor));
-        hws_list_append (&self->open, &made->in_open);
+                        connection_key (made->key, number, descriptor));
+        hws_list_append (&front->open, &made->in_front);
+        self->open_count++;
     }
     return made;
 }
@@ -142,7 +182,7 @@ int hws_connections_accepted (hws_connections_t *self, uint32_t front, int descr
     }
     connection->hello_end_at = hws_time_after (now, HWS_HELLO_MS);
     hws_list_append (&self->silent, &connection->in_silent);
-    if (self->open.count > self->limit) {
+    if (self->open_count > self->limit) {
         self->refused_count++;
         return HWS_ELIMIT;
     }
@@ -159,18 +199,15 @@ void hws_connections_closed (hws_connections_t *self, uint32_t front, int descri
 
 void hws_connections_drop (hws_connections_t *self, uint32_t front)
 {
-    for (hws_link_t *link = self->open.head, *next; link; link = next) {
-        next = link->next;
-        connection_t *const connection = hws_container_of (link, connection_t, in_open);
-        if (connection->front == front) {
-            close_connection (self, connection);
-        }
+    front_t *const found = find_front (self, front);
+    if (found) {
+        free_front (self, found);
     }
 }
 
 size_t hws_connections_count (const hws_connections_t *self)
 {
-    return self->open.count;
+    return self->open_count;
 }
 
 uint64_t hws_connections_refused (const hws_connections_t *self)

@@ -10,11 +10,13 @@
 
 static hws_map_t *map_at (hws_engine_t *self, size_t i)
 {
-    hws_map_t *const maps[] = {
-        &self->peers_by_client,      &self->peers_by_address,      &self->anchors_by_handle,
-        &self->anchors_by_name,      &self->seats_by_session,      &self->seats_by_sender,
-        &self->seats_by_routing,     &self->tombstones_by_session, &self->tombstones_by_open,
-        &self->tombstones_by_sender, &self->tombstones_by_handle};
+    hws_map_t *const maps[] = {&self->peers_by_client,      &self->peers_by_address,
+                               &self->anchors_by_handle,    &self->anchors_by_name,
+                               &self->seats_by_session,     &self->seats_by_sender,
+                               &self->seats_by_routing,     &self->tombstones_by_session,
+                               &self->tombstones_by_open,   &self->tombstones_by_sender,
+                               &self->tombstones_by_handle, &self->anchors_by_open,
+                               &self->waiting_by_session,   &self->lines};
     return i < sizeof maps / sizeof *maps ? maps[i] : NULL;
 }
 
@@ -101,14 +103,9 @@ void hws_engine_configure (hws_engine_t *self, const hws_anchor_defaults_t *anch
 
 void hws_engine_measure (hws_engine_t *self)
 {
-    uint64_t shortest = self->options.anchors.heartbeat_interval_ms;
-    for (hws_link_t *link = self->anchors.head; link; link = link->next) {
-        const hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_engine);
-        if (anchor->heartbeat_interval_ms < shortest) {
-            shortest = anchor->heartbeat_interval_ms;
-        }
-    }
-    self->shortest_interval_ms = shortest;
+    const hws_ms_t by_default = (hws_ms_t) self->options.anchors.heartbeat_interval_ms;
+    self->shortest_interval_ms =
+        (uint64_t) hws_time_min (by_default, hws_heap_first_at (&self->intervals));
 }
 
 hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,

@@ -24,6 +24,9 @@ struct hws_engine {
     hws_map_t seats_by_session;
     hws_map_t seats_by_sender;
     hws_map_t seats_by_routing;
+    hws_map_t anchors_by_open;
+    hws_map_t waiting_by_session;
+    hws_map_t lines; /* of attaches that wait, by what they name */
     hws_map_t tombstones_by_session;
     hws_map_t tombstones_by_open;
     hws_map_t tombstones_by_sender;
@@ -37,15 +40,17 @@ struct hws_engine {
     hws_list_t opened;     /* clients with an open batch, through out.opened */
     hws_list_t loose;      /* of hws_outgoing_t: effects that belong to no client */
     hws_heap_t deadlines;
+    hws_heap_t intervals; /* of anchors, through in_intervals, the shortest first */
     hws_deadline_t tombstone_deadline;
     hws_cancels_t cancels; /* tokens, of hws_target_t */
     hws_deadline_t cancel_deadline;
 
-    uint32_t anchor_count; /* handles given in this epoch */
-    uint32_t front_count;  /* numbers of dedicated fronts given; 0 is the shared one */
-    uint64_t seat_count;   /* routing session ids given; they run on into the next epoch's */
-    uint64_t token_count;  /* tokens reserved */
-    uint64_t buffer_bytes; /* budgets of all anchors */
+    uint32_t anchor_count;  /* handles given in this epoch */
+    uint32_t front_count;   /* numbers of dedicated fronts given; 0 is the shared one */
+    uint64_t seat_count;    /* routing session ids given; they run on into the next epoch's */
+    uint64_t token_count;   /* tokens reserved */
+    uint64_t waiting_count; /* attaches that have waited */
+    uint64_t buffer_bytes;  /* budgets of all anchors */
     uint64_t shortest_interval_ms;
     hws_ms_t limit_log_at; /* earliest next line about limits.peers */
     uint8_t *scratch;      /* HWS_CONTROL_SIZE_MAX bytes, for encoding */
@@ -101,7 +106,7 @@ void hws_tokens_arm (hws_engine_t *engine);
 hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,
                            uint64_t number);
 
-/*  The shortest heartbeat interval of all anchors has to be found again.  */
+/*  An anchor came or went: the shortest heartbeat interval of all is another.  */
 void hws_engine_measure (hws_engine_t *self);
 
 #endif

@@ -50,7 +50,7 @@ static void tell_unknown (pass_t *pass, uint64_t stream)
         return;
     }
     pass->peer->unknown_at = engine->now;
-    if (hws_waiting_has (pass->peer, stream)) { /* a search, so once a second too */
+    if (hws_waiting_has (engine, pass->peer, stream)) {
         return;
     }
     const hws_control_t message = {

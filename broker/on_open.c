@@ -11,17 +11,6 @@
 #define LENGTH_MS_MAX   (UINT64_C (1) << 40) /* about 35 years: sums never overflow */
 #define BUFFER_SIZE_MAX (UINT64_C (1) << 44) /* 16 TiB: products with counts never overflow */
 
-static hws_anchor_t *opened_before (const hws_peer_t *peer, uint64_t open_id)
-{
-    for (hws_link_t *link = peer->anchors.head; link; link = link->next) {
-        hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_owner);
-        if (anchor->open_id == open_id) {
-            return anchor;
-        }
-    }
-    return NULL;
-}
-
 static bool is_above (hws_optional_t number, uint64_t most)
 {
     return number.state == HWS_VALUE && number.value > most;
@@ -172,7 +161,7 @@ static void answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_cont
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
 {
     const hws_open_t *const request = &message->as.open;
-    hws_anchor_t *anchor = opened_before (peer, request->open_id);
+    hws_anchor_t *anchor = hws_anchor_of_open (engine, peer, request->open_id);
     hws_reason_t reason = "";
     int code = 0;
     if (anchor) {

@@ -379,15 +379,9 @@ void hws_out_refused (hws_engine_t *engine, hws_peer_t *peer, hws_effect_t *effe
     effect->payload = NULL;
 }
 
-/*  A search, but one in RETRY_MS.  */
 static uint64_t most_queued_bytes (const hws_peer_t *peer)
 {
-    uint64_t most = QUEUED_BEYOND;
-    for (const hws_link_t *link = peer->anchors.head; link; link = link->next) {
-        const hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_owner);
-        most += 2 * anchor->buffer_bytes + QUEUED_PER_SEAT * anchor->seats.count;
-    }
-    return most;
+    return QUEUED_BEYOND + 2 * peer->buffer_bytes + QUEUED_PER_SEAT * peer->sender_count;
 }
 
 bool hws_out_retry (hws_engine_t *engine, hws_peer_t *peer)

@@ -28,6 +28,8 @@ struct hws_peer {
     hws_list_t seats;      /* of hws_seat_t, through in_peer */
     hws_list_t anchors;    /* of hws_anchor_t, through in_owner */
     hws_list_t waiting;    /* of hws_waiting_t, through in_peer */
+    uint64_t buffer_bytes; /* of its anchors together */
+    size_t sender_count;   /* seats at its anchors */
     hws_seat_t *last_seat; /* of the last run: most batches hold runs of one stream */
     hws_out_t out;
     hws_cancel_account_t cancels; /* of tokens, that are remembered */

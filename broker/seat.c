@@ -16,6 +16,7 @@
 static void link_up (hws_engine_t *engine, hws_seat_t *self)
 {
     hws_list_append (&self->anchor->seats, &self->in_anchor);
+    self->anchor->owner->sender_count++;
     hws_list_append (&self->peer->seats, &self->in_peer);
     hws_map_insert (&engine->seats_by_session, &self->by_session,
                     hws_bytes (self->session_key, sizeof self->session_key));
@@ -141,6 +142,7 @@ void hws_seat_take_out (hws_engine_t *engine, hws_seat_t *self)
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
     free_extra (engine, self);
     hws_list_remove (&self->in_anchor);
+    self->anchor->owner->sender_count--;
     hws_list_remove (&self->in_peer);
     hws_list_remove (&self->in_grants);
     hws_map_remove (&engine->seats_by_session, &self->by_session);

@@ -2,6 +2,9 @@
  *  a dedicated anchor is bound (docs/protocol.md, "State tables": "ATTACH that waits, at the
  *  broker").
  *
+ *  Those that wait for one anchor stand in one line by its name and in one by its handle, so that
+ *  who waits for another is not looked at.
+ *
  *  Bounded in number and in time. A waiting attach belongs to its client and is
  *  forgotten with its connection; the client asks again.
  */
@@ -11,10 +14,22 @@
 #include "broker/anchor.h"
 #include "broker/peer.h"
 
+typedef struct hws_line hws_line_t;
+
 typedef struct {
     hws_link_t in_engine;
     hws_link_t in_peer;
-    hws_peer_t *peer;
+    hws_link_t in_line;
+    hws_line_t *line;          /* of those that name the same anchor in the same way */
+    uint64_t order;            /* of all that wait, by when they came */
+    hws_map_node_t by_session; /* under session_key */
+    union {
+        struct {
+            hws_peer_t *peer;
+            uint64_t session_id;
+        };
+        uint8_t session_key[sizeof (hws_peer_t *) + sizeof (uint64_t)];
+    };
     hws_deadline_t deadline;
     hws_target_t target; /* of its cancel token */
     hws_ms_t until_at;   /* when it is refused */
@@ -31,7 +46,7 @@ int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t
                      int code);
 
 /*  Whether an attach of this session waits.  */
-bool hws_waiting_has (const hws_peer_t *peer, uint64_t session_id);
+bool hws_waiting_has (const hws_engine_t *engine, const hws_peer_t *peer, uint64_t session_id);
 
 /*  The attach was asked again and answered: if it waits, it does no longer.  */
 void hws_waiting_forget (hws_engine_t *engine, const hws_peer_t *peer, uint64_t session_id);
