@@ -90,6 +90,7 @@ static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
             if (rc == HWS_EWOULD_BLOCK && !has_work) {
                 const int waited = hws_sender_wait (self, &deadline);
                 if (waited) {
+                    hws_tx_want_nothing (&self->core.tx);
                     rc = waited;
                 }
             }

@@ -164,6 +164,10 @@ void hws_tx_suspend (hws_tx_t *self);
  *  application, and owes WINDOW. What cannot be true is ignored.  */
 void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant);
 
+/*  The application waits no longer with its large record: it wants no room for it, and what was
+ *  allowed may be asked back.  */
+void hws_tx_want_nothing (hws_tx_t *self);
+
 /*  The WINDOW that is to be said: the answer to RETURN, what is wanted, or both; but for its
  *  `stream`. Returns false if there is none.  */
 bool hws_tx_next_window (hws_tx_t *self, hws_window_t *window);

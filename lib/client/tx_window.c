@@ -28,6 +28,11 @@ void hws_tx_give_back (hws_tx_t *self)
     self->owes_window = true;
 }
 
+void hws_tx_want_nothing (hws_tx_t *self)
+{
+    self->want_bytes = 0;
+}
+
 bool hws_tx_next_window (hws_tx_t *self, hws_window_t *window)
 {
     if (!self->is_ready || (!self->owes_window && self->want_bytes == 0)) {

@@ -216,6 +216,61 @@ static void a_full_window_would_block_or_time_out_as_asked (void **state)
     hws_client_destroy (&client);
 }
 
+/*  Sends until the window is full and stays so; nobody receives. Returns how many records.  */
+static uint64_t fill_window (hws_sender_t *sender)
+{
+    static const char record[4096];
+    uint64_t sent = 0;
+    while (hws_sender_send (sender, record, sizeof record, 300) == 0) {
+        sent++;
+    }
+    return sent;
+}
+
+static void receive_records (hws_receiver_t *receiver, uint64_t count)
+{
+    hws_event_t event;
+    while (count > 0) {
+        assert_int_equal (hws_receiver_recv (receiver, &event, 30000), 0);
+        count -= event.kind == HWS_EVENT_RECORD ? 1 : 0;
+    }
+    assert_int_equal (hws_receiver_recv (receiver, &event, 0), HWS_EWOULD_BLOCK);
+}
+
+/*  The first sender had all that there is to lend, and is idle: the second gets as much.  */
+static void an_idle_senders_window_is_lent_on (void **state)
+{
+    hws_client_t *clients[2] = {fixture_client (), fixture_client ()};
+    hws_receiver_t *receiver = NULL;
+    hws_sender_t *senders[2] = {NULL, NULL};
+    hws_receiver_options_t options;
+
+    (void) state;
+    hws_receiver_options_init (&options);
+    options.buffer_bytes = 262144;
+    assert_int_equal (hws_receiver_open (&receiver, clients[0], "port", &options), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal (hws_sender_attach (&senders[i], clients[1], "port", NULL), 0);
+    }
+
+    const uint64_t first = fill_window (senders[0]);
+    receive_records (receiver, first);
+    uint64_t second = 0;
+    for (int rounds = 0; second < first; rounds++) {
+        second = fill_window (senders[1]);
+        receive_records (receiver, second);
+        assert_true (rounds < 10);
+    }
+
+    assert_true (first > 100000 / 4096);
+    for (int i = 0; i < 2; i++) {
+        hws_sender_destroy (&senders[i]);
+    }
+    hws_receiver_destroy (&receiver);
+    hws_client_destroy (&clients[0]);
+    hws_client_destroy (&clients[1]);
+}
+
 /*  For 6 intervals, two more than anybody may be silent, neither side calls the library, the
  *  window is full, and the receiver has unread records. They are long enough for a busy
  *  machine: a thread of the library's has three of them to get its turn.  */
@@ -286,6 +341,7 @@ int main (void)
         SMALL (a_receiver_whose_stdout_stands_still_is_bounded_and_loses_nothing),
         OVER_BOTH (slow_receiver_hurts_nobody_else),
         OVER_BOTH (a_full_window_would_block_or_time_out_as_asked),
+        OVER_BOTH (an_idle_senders_window_is_lent_on),
         OVER_BOTH (heartbeats_need_no_credit_and_no_user_thread),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

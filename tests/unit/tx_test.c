@@ -185,6 +185,23 @@ static void return_names_the_limit_that_it_lowers (void **state)
     hws_tx_fini (&tx);
 }
 
+static void return_takes_the_room_of_a_record_that_is_wanted_no_longer (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    attach (&tx, 2, 10);
+    assert_int_equal (hws_tx_probe (&tx, 100), HWS_EWOULD_BLOCK);
+    assert_int_equal (take_window (&tx).want_bytes, 104);
+    hws_tx_grant (&tx, &(hws_grant_t){.limit_bytes = 104});
+
+    hws_tx_want_nothing (&tx);
+    assert_false (hws_tx_next_window (&tx, &(hws_window_t){0}));
+    hws_tx_grant (&tx, &(hws_grant_t){.flags = HWS_GRANT_RETURN});
+
+    assert_int_equal (take_window (&tx).limit_bytes, 0);
+    hws_tx_fini (&tx);
+}
+
 static void return_leaves_what_was_reserved (void **state)
 {
     (void) state;
@@ -994,6 +1011,7 @@ int main (void)
         cmocka_unit_test (grants_are_absolute),
         cmocka_unit_test (return_gives_back_all_but_what_is_appended),
         cmocka_unit_test (return_names_the_limit_that_it_lowers),
+        cmocka_unit_test (return_takes_the_room_of_a_record_that_is_wanted_no_longer),
         cmocka_unit_test (return_leaves_what_was_reserved),
         cmocka_unit_test (return_is_cancelled_by_the_answer_to_attach),
         cmocka_unit_test (grant_beyond_what_was_sent_acknowledges_nothing),
