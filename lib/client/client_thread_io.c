@@ -8,6 +8,7 @@
 #include "io/wake_io.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,11 @@ static turn_t send_turn (hws_client_t *self)
         }
         if (!has_buffer (self, batch_bytes)) {
             return BLOCKED; /* memory may be there in a moment */
+        }
+        if (i > 0) {
+            /* Who fills the streams goes first, if processors are short: then the next message
+             * is a long one. Otherwise this returns at once, and the first has left anyway.  */
+            sched_yield ();
         }
         hws_action_t out = {.kind = HWS_ACTION_NONE};
         hws_client_lock (self);

@@ -238,13 +238,11 @@ static int reserve_scratch (hws_tx_t *self, size_t size)
     return 0;
 }
 
-/*  A slice with room. One that is long enough to leave as it is may do so while the program
- *  writes: the record begins the next.  */
 static int reserve_in_slice (hws_tx_t *self, size_t size)
 {
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
-    const bool has_room = wire <= self->room && self->open->size < HWS_TX_LENT_MIN;
-    return has_room || hws_tx_slice_new (self, HWS_RUN_RECORDS, wire) ? 0 : HWS_ENO_MEMORY;
+    return wire <= self->room || hws_tx_slice_new (self, HWS_RUN_RECORDS, wire) ? 0
+                                                                                : HWS_ENO_MEMORY;
 }
 
 int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)

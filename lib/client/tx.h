@@ -2,10 +2,10 @@
  *
  *  It keeps every record until the receiver has acknowledged it, already in the form
  *  of a run's body, in slices (tx_part.h) of shared blocks of memory (block.h), with room for
- *  the headers in front. So a long piece that was not sent before leaves as it lies there,
- *  as one message, and the stream goes on behind it; what is short, or sent again, is copied
- *  once. Memory is the window's and two blocks' at most. Positions are absolute and exclusive;
- *  grants are absolute, so a lost or repeated one does no harm.
+ *  the headers in front. So a full slice that was not sent before leaves as it lies there, as
+ *  one message; what is short, or sent again, is copied once. Memory is the window's and two
+ * blocks' at most. Positions are absolute and exclusive; grants are absolute, so a lost or repeated
+ * one does no harm.
  *
  *  Pure: it sends nothing and waits for nothing. The session (client/session.h)
  *  tells it what the broker says and takes its runs; client_io calls the rest for

@@ -72,10 +72,6 @@ void hws_tx_slice_grow (hws_tx_t *tx, size_t wire);
 /*  No more records go to the slice that is open, if there is one.  */
 void hws_tx_slice_close (hws_tx_t *tx);
 
-/*  All of the open slice is sent: what comes next gets a slice of its own, if it may grow long
- *  enough to leave as it is.  */
-void hws_tx_slice_split (hws_tx_t *tx);
-
 /*  A slice in a block of its own, for one part. Null without memory.  */
 hws_tx_slice_t *hws_tx_part_new (hws_blocks_t *blocks, size_t size);
 

@@ -193,14 +193,14 @@ static uint32_t cut (const hws_tx_t *self, size_t room, uint32_t *size)
     return hws_tx_slice_fit (slice, number, from, room, size);
 }
 
+/*  Only what is nearly a batch: cut shorter, messages would be more than copies cost. So a slice
+ *  that may still grow is copied, and while the thread keeps up with the program all of it is.  */
 bool hws_tx_can_lend (const hws_tx_t *self)
 {
     const hws_tx_slice_t *const slice = self->next;
-    if (!hws_tx_has_runs (self) || self->is_gathered || self->next_seq != slice->first_seq ||
-        slice->is_lent || slice->size < HWS_TX_LENT_MIN || slice->size > hws_tx_body_max (self)) {
-        return false;
-    }
-    return slice != self->open || (slice->size >= hws_tx_body_max (self) / 2 && !self->is_reserved);
+    return hws_tx_has_runs (self) && !self->is_gathered && slice != self->open && !slice->is_lent &&
+           self->next_seq == slice->first_seq && slice->size >= HWS_TX_LENT_MIN &&
+           slice->size >= hws_tx_body_max (self) / 4 * 3 && slice->size <= hws_tx_body_max (self);
 }
 
 size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, uint32_t runs_max,
@@ -225,9 +225,6 @@ size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, u
         if (hws_tx_can_lend (self)) {
             break;
         }
-        if (slice == self->open && !self->next && !self->is_reserved) {
-            hws_tx_slice_split (self);
-        }
     }
     return (size_t) (at - start);
 }
@@ -242,9 +239,6 @@ hws_block_t *hws_tx_lend (hws_tx_t *self, uint64_t stream, uint8_t **message, si
     *message = headroom;
     *size = HWS_TX_HEADROOM + slice->size;
     slice->is_lent = true;
-    if (slice == self->open) {
-        hws_tx_slice_close (self);
-    }
     count_sent (self, slice->count, slice->size);
     slice->block->hold (slice->block);
     return slice->block;

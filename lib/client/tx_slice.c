@@ -4,7 +4,6 @@
 
 enum {
     ALIGNMENT = sizeof (uint64_t),
-    SPLIT_MIN = 4096, /* a slice that is shorter would cost more than what it brings */
     OVERHEAD = sizeof (hws_tx_slice_t) + HWS_TX_HEADROOM,
     NOTES = OVERHEAD + HWS_TX_MARK_SIZE + 2 * ALIGNMENT /* all that a slice needs beside its body */
 };
@@ -86,14 +85,6 @@ void hws_tx_slice_close (hws_tx_t *tx)
             tx->next = NULL;
         }
         hws_tx_slice_free (slice);
-    }
-}
-
-void hws_tx_slice_split (hws_tx_t *tx)
-{
-    if (tx->open->size >= SPLIT_MIN &&
-        (size_t) (tx->end - tx->at) >= NOTES + hws_tx_body_max (tx) / 2) {
-        hws_tx_slice_close (tx);
     }
 }
 

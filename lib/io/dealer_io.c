@@ -8,7 +8,7 @@
 
 enum {
     ROUTING_ID_SIZE = 16,
-    SEND_MARK = 4, /* what waits in the stream instead leaves as fewer, longer messages */
+    SEND_MARK = 2, /* what waits in the stream instead leaves as fewer, longer messages */
     RECEIVE_MARK = 64,
     SOCKET_BUFFER = 256 * 1024,
     CONNECT_TIMEOUT_MS = 3000,
