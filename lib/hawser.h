@@ -281,9 +281,10 @@ typedef struct {
                               are not there yet, but not for another sender to leave
                               (HWS_EMAX_SENDERS); HWS_FOREVER; 0: do not */
     uint64_t cancel_token; /* cancels the attach and the stream, see hws_token_new; 0: none */
+    bool early;            /* do not wait for the answer, see hws_sender_attach */
 } hws_sender_options_t;
 
-/*  Fills in the defaults: no label, wait_ms 0.  */
+/*  Fills in the defaults: no label, wait_ms 0, not early.  */
 void hws_sender_options_init (hws_sender_options_t *options);
 
 /*  Attaches to an anchor by name or by handle (32 hexadecimal digits) and waits for
@@ -297,14 +298,24 @@ void hws_sender_options_init (hws_sender_options_t *options);
  *  A dedicated anchor is where the broker says. The client then makes a connection to
  *  there, with a thread of its own, for all its senders at that anchor; the last one that
  *  is destroyed ends it (which may take a second). Nothing else is different: when the
- *  anchor is gone, and its socket with it, the stream learns its ending from the broker.  */
+ *  anchor is gone, and its socket with it, the stream learns its ending from the broker.
+ *
+ *  An early sender is there at once, and the attach goes on without the program; with wait_ms
+ *  too, and at a dedicated anchor. Its first records, and its ending, follow the request without
+ *  waiting for the answer: so much less time does a short stream take. They are at most 64
+ *  records of at most 4,052 bytes each and 16 KiB in all (less, if the broker says so); a send
+ *  beyond that waits for the answer. What the broker could not keep, because the attach had to
+ *  wait, is sent again by itself. Whether the attach succeeded, or with which of the codes above
+ *  it did not, the first call tells that needs to know: hws_sender_flush, _detach, _finalize,
+ *  _cancel_anchor, a send that has to wait or comes later; hws_sender_reason as soon as it is
+ *  known, and hws_sender_fd. Returned here is only what this client knows by itself.  */
 int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
                        const hws_sender_options_t *options);
 
-/*  The sender's id within the anchor.  */
+/*  The sender's id within the anchor; 0 while an early attach is not answered.  */
 uint64_t hws_sender_id (const hws_sender_t *sender);
 
-/*  The largest record that the anchor takes, in bytes.  */
+/*  The largest record that the anchor takes, in bytes; likewise 0.  */
 uint64_t hws_sender_record_bytes (const hws_sender_t *sender);
 
 /*  Sends one record; the bytes are copied. Waits while the window is full. After
@@ -357,9 +368,9 @@ int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout
 int hws_sender_cancel_anchor (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
 
 /*  0 while the stream lives or after it detached cleanly, else how it ended
- *  (HWS_ECANCELLED, HWS_ETRANSPORT); does not wait. `cause` and `reason`, if not
- *  null, get the stable word and the sentence, "" while there are none; they live as long
- *  as the sender.  */
+ *  (HWS_ECANCELLED, HWS_ETRANSPORT), or how its early attach was refused; does not wait. `cause`
+ *  and `reason`, if not null, get the stable word and the sentence, "" while there are none; they
+ *  live as long as the sender.  */
 int hws_sender_reason (hws_sender_t *sender, const char **cause, const char **reason);
 
 /*  A descriptor that becomes readable when the stream has ended, whoever ended it.

@@ -12,7 +12,7 @@
  *  private one; the thread of a private one takes only its own.
  *
  *  Shared by client_io.c, client_thread_io.c, follow_io.c, token_io.c, sender_io.c,
- *  sender_attach_io.c and receiver_io.c; nobody else includes this.
+ *  sender_attach_io.c, sender_early_io.c, flush_io.c and receiver_io.c; nobody else includes this.
  */
 #ifndef HWS_CLIENT_IO_H
 #define HWS_CLIENT_IO_H
@@ -73,8 +73,8 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
 
 /*  Takes the private client of `root` for the front that an answer to ATTACH `told`, making it
  *  if there is none; one that is aside serves only whom it serves already, the sender of
- *  `present`. Returns 0, HWS_EPROTOCOL (nobody can connect there), HWS_ENO_MEMORY,
- *  HWS_ESYSTEM.  */
+ *  `present`. Under the lock of `root`. Returns 0, HWS_EPROTOCOL (nobody can connect there),
+ * HWS_ENO_MEMORY, HWS_ESYSTEM.  */
 int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t *present,
                        hws_client_t **client);
 
@@ -85,6 +85,10 @@ void hws_client_unfollow (hws_client_t **client);
 /*  Ends what is being attached at a private client with a token that its parent's program has
  *  cancelled: it may have done so while the sender was on its way from the one to the other.  */
 void hws_client_heed_token (hws_client_t *self, uint64_t token);
+
+/*  Takes the early senders, whose programs do not wait, to where the broker sends them. On the
+ *  client's own thread.  */
+void hws_client_guide (hws_client_t *self);
 
 /*  The first of the private clients that is away, or null; under the lock.  */
 hws_client_t *hws_client_away (const hws_client_t *self);

@@ -38,7 +38,6 @@ int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t 
     if (rc) {
         return rc;
     }
-    hws_client_lock (root);
     hws_client_t *found = private_of (root->privates.head);
     while (found && !leads_to (found, endpoint, present)) {
         found = next_of (found);
@@ -59,7 +58,6 @@ int hws_client_follow (hws_client_t *root, const char *told, const hws_client_t 
         found->users++;
         *client = found;
     }
-    hws_client_unlock (root, false);
     return rc;
 }
 

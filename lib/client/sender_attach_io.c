@@ -40,6 +40,7 @@ static int take_options (hws_session_sender_t *core, const char *anchor,
         return HWS_EINVALID;
     }
     core->cancel_token = options->cancel_token;
+    core->is_early = options->early;
     core->wait_ms = options->wait_ms == HWS_FOREVER ? INT64_MAX : (uint64_t) options->wait_ms;
     return 0;
 }
@@ -62,9 +63,6 @@ static int ask_for_seat (hws_sender_t *self)
     }
     const bool is_refused = tx->state == HWS_TX_ENDED && tx->sender_id == 0;
     const int result = tx->result ? tx->result : HWS_EENDED;
-    self->id = tx->sender_id;
-    self->record_bytes = tx->record_bytes ? tx->record_bytes : HWS_RECORD_SIZE_MAX;
-    self->part_bytes = tx->part_bytes;
     if (is_refused) {
         hws_session_remove_sender (&self->core);
     }
@@ -91,7 +89,9 @@ static void leave_word (hws_client_t *root, const char *format, ...)
 static int follow (hws_sender_t *self, hws_client_t *root)
 {
     hws_client_t *next;
+    hws_client_lock (root);
     int rc = hws_client_follow (root, self->core.endpoint, self->client, &next);
+    hws_client_unlock (root, false);
     if (rc == HWS_EPROTOCOL) {
         leave_word (root, "nobody can connect to the anchor at %s", self->core.endpoint);
     }
@@ -102,8 +102,9 @@ static int follow (hws_sender_t *self, hws_client_t *root)
         leave_word (root, "there is no way to the anchor at %s", next->endpoint);
         rc = HWS_EUNREACHABLE;
     }
-    hws_client_unfollow (rc ? &next : &self->client);
+    hws_client_t *unused = rc ? next : self->client;
     self->client = rc ? self->client : next;
+    hws_client_unfollow (&unused);
     return rc;
 }
 
@@ -125,8 +126,9 @@ static int go_on (hws_sender_t *self, hws_client_t *root, int refusal, bool is_b
         return refusal;
     }
     self->core.has_handle = false; /* there may be another of that name */
-    hws_client_unfollow (&self->client);
+    hws_client_t *unused = self->client;
     self->client = root;
+    hws_client_unfollow (&unused);
     return 0;
 }
 
@@ -157,6 +159,23 @@ static int attach (hws_sender_t *self, hws_client_t *root)
     }
 }
 
+/*  Asks without waiting: what is refused at once is refused here. The rest goes on in
+ *  sender_early_io.c.  */
+static int ask_early (hws_sender_t *self)
+{
+    hws_client_t *const client = self->client;
+    const hws_tx_t *const tx = &self->core.tx;
+    hws_client_lock (client);
+    hws_session_attach (&client->session, hws_clock_ms (), &self->core);
+    self->part_bytes = tx->part_bytes;
+    const int rc = tx->state == HWS_TX_ENDED ? tx->result : 0;
+    if (rc) {
+        hws_session_remove_sender (&self->core);
+    }
+    hws_client_unlock (client, true);
+    return rc;
+}
+
 int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *anchor,
                        const hws_sender_options_t *options)
 {
@@ -179,9 +198,10 @@ int hws_sender_attach (hws_sender_t **sender, hws_client_t *client, const char *
         free (self);
         return rc;
     }
-    rc = attach (self, client);
+    rc = self->core.is_early ? ask_early (self) : attach (self, client);
     if (rc) {
-        hws_client_unfollow (&self->client);
+        hws_client_t *unused = self->client;
+        hws_client_unfollow (&unused);
         pthread_cond_destroy (&self->changed);
         free (self);
         return rc;

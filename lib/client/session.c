@@ -154,6 +154,10 @@ static void connect_now (hws_session_t *self, hws_ms_t now)
     self->is_connect_due = true;
     self->stats.connects++;
     say_hello (self, now);
+    for (hws_link_t *link = self->senders.head; link && !self->was_up; link = link->next) {
+        hws_session_attach_behind_hello (self, now,
+                                         hws_container_of (link, hws_session_sender_t, link));
+    }
 }
 
 /*  The back-off doubles; a random half of it is jitter.  */
@@ -214,6 +218,8 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     self->broker_id = answer->broker_id;
     self->epoch = answer->epoch;
     self->error[0] = '\0';
+    self->early_records = answer->early_records;
+    self->early_bytes = answer->early_bytes;
     self->batch_bytes = answer->batch_bytes;
     if (self->batch_bytes < HWS_BATCH_BYTES_MIN) {
         self->batch_bytes = HWS_BATCH_BYTES_MIN;
@@ -449,18 +455,9 @@ hws_ms_t hws_session_wake_at (const hws_session_t *self)
 
 /*  ---- What leaves ---- */
 
-static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
-                       hws_action_t *out)
+static bool pop_data (hws_session_t *self, uint8_t *buffer, size_t room, size_t used,
+                      hws_action_t *out)
 {
-    const size_t room = size < self->batch_bytes ? size : (size_t) self->batch_bytes;
-    size_t used = hws_session_pop_acks (self, buffer, room);
-    if (used == 0) {
-        hws_session_say_cancels (self);
-        if (hws_session_pop_control (self, out)) {
-            return true;
-        }
-        used = hws_session_pop_wants (self, now, buffer, room);
-    }
     if (used == 0) {
         used = hws_session_pop_data (self, buffer, room, out);
     }
@@ -471,6 +468,20 @@ static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_
     out->data = out->block ? out->data : buffer;
     out->size = used;
     return true;
+}
+
+static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t room,
+                       hws_action_t *out)
+{
+    size_t used = hws_session_pop_acks (self, buffer, room);
+    if (used == 0) {
+        hws_session_say_cancels (self);
+        if (hws_session_pop_control (self, out)) {
+            return true;
+        }
+        used = hws_session_pop_wants (self, now, buffer, room);
+    }
+    return pop_data (self, buffer, room, used, out);
 }
 
 bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t size,
@@ -489,9 +500,14 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
         out->kind = HWS_ACTION_CONNECT;
         return true;
     }
-    const bool has_something = self->state == HWS_SESSION_UP || self->state == HWS_SESSION_LEAVING
-                                   ? pop_batch (self, now, buffer, size, out)
-                                   : hws_session_pop_control (self, out);
+    const size_t room = size < self->batch_bytes ? size : (size_t) self->batch_bytes;
+    bool has_something;
+    if (self->state == HWS_SESSION_UP || self->state == HWS_SESSION_LEAVING) {
+        has_something = pop_batch (self, now, buffer, room, out);
+    } else { /* HELLO, and behind it what may be early */
+        has_something =
+            hws_session_pop_control (self, out) || pop_data (self, buffer, room, 0, out);
+    }
     if (has_something) {
         self->sent_at = now;
     }
@@ -506,6 +522,8 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
     self->options = *options;
     self->backoff_ms = HWS_BACKOFF_MIN_MS;
     self->batch_bytes = HWS_BATCH_BYTES_MIN;
+    self->early_records = HWS_EARLY_RECORDS;
+    self->early_bytes = HWS_EARLY_BYTES;
     self->heard_at = self->sent_at = self->pinged_at = now;
     hws_random_init (&self->random, options->seed);
     hws_request_init (&self->hello, HWS_ABOUT_HELLO, self);

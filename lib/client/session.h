@@ -92,14 +92,17 @@ struct hws_session_sender {
     hws_name_t label;
     uint64_t wait_ms;      /* for an anchor that is not there yet */
     uint64_t cancel_token; /* 0: none */
+    bool is_early;         /* records are appended and sent before ATTACH is answered */
 
-    hws_endpoint_t endpoint; /* it ended with HWS_EMOVED: attach by `handle` there; else "" */
+    hws_endpoint_t endpoint; /* it ended with HWS_EMOVED, or is in `moved`: attach by `handle`
+                                there; else "" */
 
     hws_tx_t tx;
     hws_session_t *session;
     hws_link_t link;       /* in `senders` */
     hws_link_t ready_link; /* in `ready`: it may have runs */
     hws_link_t want_link;  /* in `wants`: WINDOW is to be said */
+    hws_link_t moved_link; /* in `moved` */
     hws_link_t held_link;  /* in `held`: it has records that wait for a flush */
     hws_map_node_t node;   /* by `key` */
     uint8_t key[8];        /* session id, as bytes of the map */
@@ -177,6 +180,7 @@ struct hws_session {
     hws_list_t receivers;
     hws_list_t ready;   /* senders that may have runs, in turn */
     hws_list_t wants;   /* senders with a WINDOW to say */
+    hws_list_t moved;   /* early senders that have to go elsewhere */
     hws_list_t held;    /* senders with records that wait for a flush, in session_flush.c */
     size_t held_bytes;  /* these, as they would lie in a batch */
     hws_list_t touched; /* receivers that the batch at hand brought something */
@@ -214,6 +218,7 @@ struct hws_session {
     uint64_t broker_id;
     uint64_t epoch;
     uint64_t batch_bytes;
+    uint64_t early_records, early_bytes; /* the early window */
 
     hws_list_t outbox; /* control messages, encoded */
     uint8_t *scratch;  /* HWS_CONTROL_SIZE_MAX bytes to encode in */
@@ -303,8 +308,16 @@ void hws_session_remove_receiver (hws_session_receiver_t *receiver);
 
 /*  Asks for a seat; notify tells when tx is no longer ATTACHING. A dedicated anchor seats who
  *  comes on its own front only: then the stream, which has not begun, ends with HWS_EMOVED, and
- *  the caller may take the object out and attach it to a session of that endpoint.  */
+ *  the caller may take the object out and attach it to a session of that endpoint. An early one
+ *  does not end: it is in `moved` then, for hws_session_move_sender.  */
 void hws_session_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+/*  Takes an early sender, whose stream has not begun, out of its session with all that was
+ *  appended, and asks for a seat in this one.  */
+void hws_session_move_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+/*  Ends a stream that has not begun, by this client's word.  */
+void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason);
 
 /*  The application appended, detached or wants a larger window. True when there is now
  *  something to send that was not there before.  */

@@ -1,10 +1,10 @@
 /*  What the files of the session share with each other; nobody else includes this.
  *
  *  session.c has the connection, its liveness and time; session_request.c requests and
- *  the outbox; session_sender.c and session_receiver.c what the broker and the application
- *  say of one stream or anchor; session_anchor.c a sender's cancel of its anchor;
- *  session_token.c the cancel tokens; session_batch.c the batches, in and out; session_flush.c
- *  what waits to leave together.
+ *  the outbox; session_attach.c how a stream begins; session_sender.c and session_receiver.c
+ *  what the broker and the application say of one stream or anchor; session_anchor.c a sender's
+ *  cancel of its anchor; session_token.c the cancel tokens; session_batch.c the batches, in and
+ *  out; session_flush.c what waits to leave together.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
@@ -49,11 +49,53 @@ bool hws_session_pop_control (hws_session_t *self, hws_action_t *out);
 
 void hws_session_drop_outbox (hws_session_t *self);
 
-/*  ---- session_sender.c ---- */
+/*  ---- session_attach.c ---- */
+
+/*  Says the sender's ATTACH, and what is early behind it. One that the broker does not know is
+ *  attached again, but not at full speed if the broker says so after each attach.  */
+void hws_session_ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_attach_again (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+/*  Sets the time when ATTACH is asked again, or given up; when a sender that waits for its first
+ *  answer gives the broker up.  */
+void hws_session_await_answer (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_await_broker (hws_session_t *self, hws_session_sender_t *sender);
 
 void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                   const hws_control_t *control);
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+/*  HELLO was said on a first connection: an early sender asks for its seat without waiting for
+ *  the answer (docs/protocol.md, "Connections", rule 4).  */
+void hws_session_attach_behind_hello (hws_session_t *self, hws_ms_t now,
+                                      hws_session_sender_t *sender);
+
+/*  An ATTACH was answered that nobody waits for any more: its seat, if it is no living
+ *  sender's, is cancelled.  */
+void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer);
+
+/*  ---- session_sender.c ---- */
+
+/*  Ends the stream, unless it has ended.  */
+void hws_session_tell_end (hws_session_sender_t *sender, int result, const char *cause,
+                           const char *reason);
+
+/*  It has ended: takes the sender out of everything that would still act for it, and tells.  */
+void hws_session_finish_sender (hws_session_sender_t *sender);
+
+/*  Takes the sender out of the session.  */
+void hws_session_take_out (hws_session_sender_t *sender);
+
+/*  The broker's word for a cause, or that of one which this version does not know.  */
+const char *hws_session_known_cause (const char *word);
+
+/*  The program's cancel of its stream.  */
+void hws_session_say_own_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
+/*  Cancels a seat that nobody here uses. Without a sender id there is none: the CANCEL would be
+ *  of the whole anchor.  */
+void hws_session_disown (hws_session_t *self, const hws_attach_ok_t *answer, const char *reason);
+
 void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control);
 void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_want_due (hws_session_sender_t *sender);
@@ -64,17 +106,12 @@ void hws_session_stream_cancelled (hws_session_t *self, hws_ms_t now,
 /*  Puts the sender in `ready` if it has runs and is not there. True when it was not.  */
 bool hws_session_file_ready (hws_session_sender_t *sender);
 
-/*  An ATTACH was answered that nobody waits for any more: its seat, if it is no living
- *  sender's, is cancelled.  */
-void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer);
-
 /*  The sender's part of: a lost connection, a new one, the end of all streams, a HELLO
  *  that was refused.  */
 void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_forsake_sender (hws_session_sender_t *sender);
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason);
-void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const char *reason);
 
 /*  ---- session_anchor.c ---- */
 

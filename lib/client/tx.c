@@ -11,7 +11,7 @@ enum { EVENTS = HWS_TX_EVENT_ENDED + 1, REFUSED = -1 };
 /*  docs/protocol.md, "State tables".  */
 static const int8_t states[EVENTS][HWS_TX_ENDED + 1] = {
     [HWS_TX_EVENT_ATTACHED] = {HWS_TX_OPEN, HWS_TX_OPEN, HWS_TX_ENDING, HWS_TX_CANCELLING, REFUSED},
-    [HWS_TX_EVENT_END] = {REFUSED, HWS_TX_ENDING, HWS_TX_ENDING, REFUSED, REFUSED},
+    [HWS_TX_EVENT_END] = {HWS_TX_ENDING, HWS_TX_ENDING, HWS_TX_ENDING, REFUSED, REFUSED},
     [HWS_TX_EVENT_CANCEL] = {HWS_TX_CANCELLING, HWS_TX_CANCELLING, HWS_TX_CANCELLING,
                              HWS_TX_CANCELLING, REFUSED},
     [HWS_TX_EVENT_END_ACKED] = {REFUSED, REFUSED, HWS_TX_ENDED, HWS_TX_ENDED, REFUSED},
@@ -36,7 +36,7 @@ static int refusal (const hws_tx_t *self)
     case HWS_TX_OPEN:
         return 0;
     case HWS_TX_ATTACHING:
-        return HWS_EWOULD_BLOCK;
+        return self->is_early ? 0 : HWS_EWOULD_BLOCK;
     case HWS_TX_ENDING:
         return HWS_EENDED;
     case HWS_TX_CANCELLING:
@@ -72,7 +72,8 @@ static int check_record (const hws_tx_t *self, size_t size)
     if (size > HWS_RECORD_SIZE_MAX || (self->record_bytes > 0 && size > self->record_bytes)) {
         return HWS_ETOO_LARGE;
     }
-    return 0;
+    /* How long parts may be is not known before the answer. */
+    return self->state == HWS_TX_ATTACHING && hws_tx_is_large (self, size) ? HWS_EWOULD_BLOCK : 0;
 }
 
 /*  How many parts a large record travels in, and the bytes that they count.  */
@@ -314,7 +315,7 @@ int hws_tx_append_error (hws_tx_t *self, const char *text, size_t size)
 
 static int append_ending (hws_tx_t *self, hws_run_type_t type)
 {
-    if (self->state != HWS_TX_OPEN) {
+    if (self->state != HWS_TX_OPEN && !(self->state == HWS_TX_ATTACHING && self->is_early)) {
         return self->state == HWS_TX_ENDING  ? 0
                : self->state == HWS_TX_ENDED ? self->result
                                              : refusal (self);

@@ -54,6 +54,7 @@ typedef struct {
 typedef struct {
     hws_tx_state_t state; /* written by hws_tx_advance () only */
     bool is_ready;        /* attached on this connection: runs may be sent */
+    bool is_early;        /* records may be appended, and sent, before ATTACH is answered */
 
     /* what the attach answer gave */
     uint64_t sender_id;
@@ -156,6 +157,19 @@ bool hws_tx_cancel (hws_tx_t *self);
 
 /*  The attach was answered: positions and limits in force.  */
 void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer);
+
+/*  Before the attach is answered records may be appended, and sent behind ATTACH, up to this
+ *  window, none of them in parts; and so may the ending. What became of them the answer tells.  */
+void hws_tx_set_early (hws_tx_t *self, uint64_t records, uint64_t bytes);
+
+/*  ATTACH was said, or said again: what was appended early follows, from the beginning.  */
+void hws_tx_attach_said (hws_tx_t *self);
+
+/*  Whether the first ATTACH has not been answered yet.  */
+static inline bool hws_tx_is_new (const hws_tx_t *self)
+{
+    return self->sender_id == 0 && self->state != HWS_TX_ENDED;
+}
 
 /*  The connection is gone: nothing is sent until the next attach answer.  */
 void hws_tx_suspend (hws_tx_t *self);

@@ -96,13 +96,35 @@ static uint64_t sum (uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+void hws_tx_set_early (hws_tx_t *self, uint64_t records, uint64_t bytes)
+{
+    self->is_early = true;
+    self->limit_seq = records;
+    self->limit_bytes = bytes;
+}
+
+void hws_tx_attach_said (hws_tx_t *self)
+{
+    if (!self->is_early || !hws_tx_is_new (self)) {
+        return;
+    }
+    const uint64_t ending_bytes = self->has_ending ? HWS_ENDING_HEADER_SIZE : 0;
+    rewind_to (self, 0);
+    self->is_ready = self->end_seq <= self->limit_seq + self->has_ending &&
+                     self->end_bytes <= self->limit_bytes + ending_bytes;
+}
+
 void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer)
 {
+    const bool was_new = hws_tx_is_new (self);
     if (!hws_tx_advance (self, HWS_TX_EVENT_ATTACHED)) {
         return;
     }
     self->sender_id = answer->sender_id;
     self->record_bytes = answer->record_bytes;
+    if (was_new) {
+        self->limit_seq = self->limit_bytes = 0; /* those of the early window */
+    }
     raise_limits (self, sum (answer->next_seq, answer->initial_credit),
                   sum (answer->next_bytes, hws_attach_ok_window_bytes (answer)));
     self->is_ready = true;
@@ -113,6 +135,9 @@ void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer)
     if (self->state == HWS_TX_ENDED) {
         return;
     }
+    if (was_new && answer->early_kept && answer->next_seq <= self->next_seq) {
+        return; /* what followed this ATTACH needs no repeating */
+    }
     if (answer->next_seq >= self->acked_seq && answer->next_seq <= self->sent_seq) {
         rewind_to (self, answer->next_seq);
     } else {
@@ -122,7 +147,7 @@ void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer)
 
 void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant)
 {
-    if (self->state == HWS_TX_ATTACHING || self->state == HWS_TX_ENDED) {
+    if (hws_tx_is_new (self) || self->state == HWS_TX_ENDED) {
         return;
     }
     if (grant->acked_seq <= self->sent_seq) {

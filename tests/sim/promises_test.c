@@ -102,6 +102,7 @@ static void set_up_receiver (receiver_t *self, int number, bool is_exclusive)
 static void set_up_sender (sender_t *self, int number, hws_ms_t wait_ms)
 {
     self->core.wait_ms = (uint64_t) wait_ms;
+    self->core.is_early = s_net.has_early && sim_below (&s_net, 2) == 0;
     self->client = (int) sim_below (&s_net, (uint64_t) s_net.count);
     self->receiver = (int) sim_below (&s_net, (uint64_t) s_receiver_count);
     self->wanted = sim_below (&s_net, 4) ? sim_below (&s_net, 400) : 0;

@@ -222,7 +222,8 @@ void run_sender (sender_t *self)
     if (self->cancels_at <= s_net.now) {
         self->cancels_at = HWS_NEVER;
         hws_session_cancel (&s_net.clients[self->client].session, s_net.now, &self->core, "stop");
-    } else if (self->core.tx.state == HWS_TX_OPEN) {
+    } else if (self->core.tx.state == HWS_TX_OPEN ||
+               (self->core.tx.state == HWS_TX_ATTACHING && self->core.is_early)) {
         produce (self);
     }
 }

@@ -330,6 +330,7 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
     hws_random_init (&self->random, seed);
     self->now = 1000000;
     self->count = count;
+    self->has_early = sim_below (self, 2) == 0;
     const hws_engine_options_t options = {
         .broker_id = 99,
         .epoch = 1,
@@ -339,10 +340,10 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
                     .unattached_timeout_ms = {.state = HWS_NULL},
                     .orphan_ttl_ms = SIM_ORPHAN_MS,
                     .max_senders = {.state = HWS_NULL},
-                    .buffer_bytes = SIM_BUFFER,
-                    .window_bytes_min = 1024,
-                    .window_bytes_max = 8192,
-                    .window_records = 32},
+                    .buffer_bytes = self->has_early ? SIM_BUFFER_EARLY : SIM_BUFFER,
+                    .window_bytes_min = self->has_early ? HWS_EARLY_BYTES : 1024,
+                    .window_bytes_max = self->has_early ? HWS_EARLY_BYTES : 8192,
+                    .window_records = self->has_early ? HWS_EARLY_RECORDS : 32},
         .limits = {.heartbeat_min_ms = 10,
                    .cancel_orphans = 100,
                    .cancel_orphans_per_peer = 50,

@@ -19,10 +19,11 @@ enum { SIM_CLIENTS_MAX = 6, SIM_STEP_MS = 2, SIM_LANE_MAX = 24 };
 /*  By the seed: large records travel in parts, or in messages that are forwarded whole.  */
 enum { SIM_BATCH_BYTES_LEAST = 4096, SIM_BATCH_BYTES_MOST = 16384 };
 
-#define SIM_INTERVAL_MS 1000
-#define SIM_GRACE_MS    5000
-#define SIM_ORPHAN_MS   8000
-#define SIM_BUFFER      26624 /* small: windows are asked back */
+#define SIM_INTERVAL_MS  1000
+#define SIM_GRACE_MS     5000
+#define SIM_ORPHAN_MS    8000
+#define SIM_BUFFER       26624                  /* small: windows are asked back */
+#define SIM_BUFFER_EARLY (26 * HWS_EARLY_BYTES) /* room for all senders at once */
 
 typedef struct {
     hws_list_t packets;
@@ -49,6 +50,7 @@ typedef struct {
 typedef struct {
     hws_random_t random;
     hws_ms_t now;
+    bool has_early; /* its windows are large enough for early senders */
     hws_engine_t *engine;
     int count;
     sim_client_t clients[SIM_CLIENTS_MAX];

@@ -211,6 +211,10 @@ static const char *sender_state (void)
                                         [HWS_TX_ENDING] = "ending",
                                         [HWS_TX_CANCELLING] = "cancelling",
                                         [HWS_TX_ENDED] = "ended"};
+    const hws_tx_t *const tx = &s_sender.tx;
+    if (s_sender.is_early && hws_tx_is_new (tx)) {
+        return tx->has_ending ? "early ending" : "early";
+    }
     return s_sender.is_cancel_owed ? "owing" : names[s_sender.tx.state];
 }
 
@@ -302,6 +306,22 @@ static void reach_open (void)
     send_record ();
 }
 
+static void reach_early (void)
+{
+    hws_session_remove_sender (&s_sender);
+    s_sender.is_early = true;
+    hws_session_attach (session (), s_broker.now, &s_sender);
+    reach_up ();
+    send_record ();
+    send_record ();
+}
+
+static void reach_early_ending (void)
+{
+    reach_early ();
+    end_it ();
+}
+
 static void reach_ending (void)
 {
     reach_open ();
@@ -329,6 +349,8 @@ static void reach_ended (void)
 
 static const step_t sender_states[] = {
     {"attaching", reach_up, NULL},
+    {"early", reach_early, NULL},
+    {"early ending", reach_early_ending, NULL},
     {"open", reach_open, NULL},
     {"ending", reach_ending, NULL},
     {"cancelling", reach_cancelling, NULL},
@@ -343,7 +365,7 @@ static const step_t sender_states[] = {
 static void ask_again (void)
 {
     words_t said = {0};
-    if (s_sender.tx.state != HWS_TX_ATTACHING && s_sender.tx.state != HWS_TX_ENDED) {
+    if (!hws_tx_is_new (&s_sender.tx) && s_sender.tx.state != HWS_TX_ENDED) {
         resync ();
         answer_hello ();
         hear_sender (&said);
@@ -354,6 +376,14 @@ static void answer_attach (void)
 {
     ask_again ();
     scripted_answer (&s_broker, attach_ok ());
+}
+
+static void answer_attach_kept (void)
+{
+    ask_again ();
+    hws_control_t message = attach_ok ();
+    message.as.attach_ok.early_kept = true;
+    scripted_answer (&s_broker, message);
 }
 
 static void answer_attach_ended (void)
@@ -522,12 +552,14 @@ static const step_t sender_events[] = {
     {"program cancels it, then ATTACH is answered Ok", cancel_before_answer,
      "open, ending, cancelling, owing, ended"},
     {"program cancels its token", cancel_token, NULL},
-    {"program cancels the anchor", cancel_anchor, "attaching"},
+    {"program cancels the anchor", cancel_anchor, "attaching, early, early ending"},
     {"program cancels it, then ATTACH is answered Ok with endpoint", cancel_before_elsewhere,
      "open, ending, cancelling, owing, ended"},
     {"ATTACH answered Ok", answer_attach, NULL},
+    {"ATTACH answered Ok with early kept", answer_attach_kept, NULL},
     {"ATTACH answered Ok with ended dropped(heartbeat)", answer_attach_ended, NULL},
-    {"ATTACH answered Ok with another sender_id", answer_attach_anew, "attaching"},
+    {"ATTACH answered Ok with another sender_id", answer_attach_anew,
+     "attaching, early, early ending"},
     {"ATTACH answered Ok with endpoint", answer_attach_elsewhere, NULL},
     {"ATTACH refused", refuse_attach, NULL},
     {"3 s without an answer", answer_nothing, NULL},
