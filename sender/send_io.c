@@ -7,6 +7,7 @@
 #include "io/console_io.h"
 #include "io/meter.h"
 #include "io/watch_io.h"
+#include "proto/batch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +64,34 @@ static void draw_progress (void *context)
 
 /*  ---- Ends ---- */
 
+static bool has_wait (const send_t *self)
+{
+    const hws_optional_t wait = self->settings->wait_ms;
+    return wait.state == HWS_NULL || (wait.state == HWS_VALUE && wait.value > 0);
+}
+
+/*  Says why the broker did not do it, in its own words if it has any, and of what.  */
+static int refuse (send_t *self, int code)
+{
+    char text[1200] = "";
+    if (self->client) {
+        hws_client_error (self->client, text, sizeof text);
+    }
+    const int status = hws_exit_of_refusal (code, has_wait (self));
+    const bool is_about_broker = code == HWS_EUNREACHABLE || code == HWS_ETRANSPORT;
+    const char *const subject = is_about_broker ? self->settings->broker : self->settings->anchor;
+    if (code == HWS_ECANCELLED) {
+        hws_console_say (&self->console, HWS_LOG_ERROR,
+                         "cancelled(requested) before it was attached: %s", text);
+    } else if (strstr (text, subject)) {
+        hws_console_say (&self->console, HWS_LOG_ERROR, "%s", text);
+    } else {
+        hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s", subject,
+                         text[0] ? text : hws_strerror (code));
+    }
+    return status;
+}
+
 /*  How the stream ended, to the user and as exit status. A signal of our own needs no
  *  words.  */
 static int tell_end (send_t *self, int code)
@@ -73,6 +102,9 @@ static int tell_end (send_t *self, int code)
     const char *cause = "";
     const char *reason = "";
     const int end = hws_sender_reason (self->sender, &cause, &reason);
+    if (end != 0 && hws_sender_id (self->sender) == 0) {
+        return refuse (self, end);
+    }
     if (end == 0) {
         hws_console_say (&self->console, HWS_LOG_ERROR, "%s", hws_strerror (code));
         return HWS_EXIT_FAILED;
@@ -116,10 +148,20 @@ static int wait_readable (const send_t *self, const input_t *input)
     return 0;
 }
 
+/*  How long a record may be is told with the answer to the attach, for which nobody waits.  */
+static void learn_limit (const send_t *self, input_t *input)
+{
+    const uint64_t record_bytes = hws_sender_record_bytes (self->sender);
+    if (record_bytes > 0) {
+        input->splitter.size_max = record_bytes;
+    }
+}
+
 /*  Reads what there is. Returns GOES_ON or the exit status.  */
 static int read_more (send_t *self, input_t *input)
 {
     size_t size;
+    learn_limit (self, input);
     uint8_t *const room = hws_splitter_room (&input->splitter, &size);
     if (room == NULL) {
         return abandon (self, input, hws_strerror (HWS_ENO_MEMORY));
@@ -140,6 +182,14 @@ static int read_more (send_t *self, input_t *input)
     return GOES_ON;
 }
 
+/*  The input holds what is no record.  */
+static int abandon_record (send_t *self, const input_t *input, int code)
+{
+    char text[160];
+    hws_splitter_explain (&input->splitter, code, text, sizeof text);
+    return abandon (self, input, text);
+}
+
 static int send_records (send_t *self, input_t *input)
 {
     for (;;) {
@@ -147,6 +197,10 @@ static int send_records (send_t *self, input_t *input)
         int rc = hws_splitter_next (&input->splitter, &record);
         if (rc == 0) {
             rc = hws_sender_send (self->sender, record.data, record.size, HWS_FOREVER);
+            if (rc == HWS_ETOO_LARGE) {
+                hws_splitter_refuse (&input->splitter, hws_sender_record_bytes (self->sender));
+                return abandon_record (self, input, rc);
+            }
             if (rc < 0) {
                 return tell_end (self, rc);
             }
@@ -158,9 +212,7 @@ static int send_records (send_t *self, input_t *input)
         } else if (rc == HWS_EENDED) {
             return GOES_ON;
         } else {
-            char text[160];
-            hws_splitter_explain (&input->splitter, rc, text, sizeof text);
-            return abandon (self, input, text);
+            return abandon_record (self, input, rc);
         }
     }
 }
@@ -181,8 +233,10 @@ static int send_file (send_t *self, const char *file)
     }
     struct stat status;
     input.may_wait = fstat (input.fd, &status) < 0 || !S_ISREG (status.st_mode);
+    const uint64_t record_bytes = hws_sender_record_bytes (self->sender);
     hws_splitter_init (&input.splitter, (hws_framing_t) self->settings->framing,
-                       hws_sender_record_bytes (self->sender), self->settings->chunk_bytes);
+                       record_bytes > 0 ? record_bytes : HWS_RECORD_SIZE_MAX,
+                       self->settings->chunk_bytes);
     const int result = send_records (self, &input);
     hws_splitter_fini (&input.splitter);
     if (!is_stdin (file)) {
@@ -225,34 +279,6 @@ static int send_files (send_t *self)
 }
 
 /*  ---- Attach ---- */
-
-static bool has_wait (const send_t *self)
-{
-    const hws_optional_t wait = self->settings->wait_ms;
-    return wait.state == HWS_NULL || (wait.state == HWS_VALUE && wait.value > 0);
-}
-
-/*  Says why the broker did not do it, in its own words if it has any, and of what.  */
-static int refuse (send_t *self, int code)
-{
-    char text[1200] = "";
-    if (self->client) {
-        hws_client_error (self->client, text, sizeof text);
-    }
-    const int status = hws_exit_of_refusal (code, has_wait (self));
-    const bool is_about_broker = code == HWS_EUNREACHABLE || code == HWS_ETRANSPORT;
-    const char *const subject = is_about_broker ? self->settings->broker : self->settings->anchor;
-    if (code == HWS_ECANCELLED) {
-        hws_console_say (&self->console, HWS_LOG_ERROR,
-                         "cancelled(requested) before it was attached: %s", text);
-    } else if (strstr (text, subject)) {
-        hws_console_say (&self->console, HWS_LOG_ERROR, "%s", text);
-    } else {
-        hws_console_say (&self->console, HWS_LOG_ERROR, "%s: %s", subject,
-                         text[0] ? text : hws_strerror (code));
-    }
-    return status;
-}
 
 static int attach (send_t *self)
 {

@@ -99,11 +99,14 @@ hws_client_options_t hws_send_client_options (const hws_send_settings_t *self)
     };
 }
 
+/*  What is to wait waits for the answer too; and how long a chunk may be is known from there.  */
 hws_sender_options_t hws_send_sender_options (const hws_send_settings_t *self)
 {
+    const int64_t wait_ms = length_of (self->wait_ms);
     return (hws_sender_options_t){
         .label = self->label,
-        .wait_ms = length_of (self->wait_ms),
+        .wait_ms = wait_ms,
+        .early = wait_ms == 0 && self->framing != HWS_FRAMING_CHUNK,
         .cancel_token = hws_token_of (self->cancel_token),
     };
 }

@@ -153,6 +153,12 @@ int hws_splitter_next (hws_splitter_t *self, hws_bytes_t *record)
     return next_chunk (self, record);
 }
 
+void hws_splitter_refuse (hws_splitter_t *self, uint64_t size_max)
+{
+    self->size_max = size_max;
+    self->record_count--;
+}
+
 void hws_splitter_explain (const hws_splitter_t *self, int code, char *text, size_t size)
 {
     const char *const unit = hws_framing_unit (self->framing);

@@ -50,6 +50,10 @@ void hws_splitter_fill (hws_splitter_t *self, size_t size);
 /*  The stream has ended; what is left is its last record.  */
 void hws_splitter_end (hws_splitter_t *self);
 
+/*  The largest record is known only now, and the one that was taken last is over it: that counts
+ *  as not taken.  */
+void hws_splitter_refuse (hws_splitter_t *self, uint64_t size_max);
+
 /*  Takes the next record, which lives until hws_splitter_room. Returns 0;
  *  HWS_EWOULD_BLOCK when more bytes are needed; HWS_EENDED after the last record;
  *  HWS_ETOO_LARGE for a record over the limit, known as early as possible;
