@@ -309,6 +309,29 @@ static void data_behind_an_attach_is_kept_when_it_seats_at_once (void **state)
     expect_run (s_receiver, HWS_RUN_RECORDS, ok->routing_session_id, 0, 3);
 }
 
+/*  A client that had no answer asks again and says all of it again.  */
+static void data_and_ending_behind_an_attach_that_is_repeated_come_once (void **state)
+{
+    (void) state;
+    stream_t early = {.client = s_sender, .session_id = 1};
+    stream_ask (s_sender, 1, s_handle);
+    stream_send (&early, 3, 8);
+    stream_end (&early);
+    const uint64_t id = client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.routing_session_id;
+    client_take_run (s_receiver, HWS_RUN_ATTACHED);
+    expect_run (s_receiver, HWS_RUN_RECORDS, id, 0, 3);
+    expect_run (s_receiver, HWS_RUN_DETACHED, id, 3, 1);
+
+    early = (stream_t){.client = s_sender, .session_id = 1};
+    stream_ask (s_sender, 1, s_handle);
+    stream_send (&early, 3, 8);
+    stream_end (&early);
+
+    assert_int_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.next_seq, 4);
+    client_expect_silence (s_receiver);
+    client_expect_silence (s_sender);
+}
+
 static void unknown_stream_kills_nothing (void **state)
 {
     (void) state;
@@ -365,6 +388,7 @@ int main (void)
         TEST (stream_cancel_handle_is_echoed),
         TEST (attach_without_an_id_is_seated_without_an_answer),
         TEST (data_behind_an_attach_is_kept_when_it_seats_at_once),
+        TEST (data_and_ending_behind_an_attach_that_is_repeated_come_once),
         TEST (unknown_stream_kills_nothing),
         TEST (stale_attach_of_a_lost_connection_waits_the_grace),
     };
