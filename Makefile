@@ -125,6 +125,7 @@ $(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap
         hws_engine_bound)
 $(BUILD)/tests/unit/engine_cost_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
     malloc calloc realloc hws_engine_recv hws_engine_flush hws_engine_pop)
+$(BUILD)/tests/e2e/lone_test: LDFLAGS += -Wl,--wrap=hws_dealer_send
 $(BUILD)/tests/unit/rx_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc strndup)
 
 $(BUILD)/%.o: %.c

@@ -50,7 +50,7 @@ void hws_client_unlock (hws_client_t *self, bool has_work)
         self->is_asleep = false;
     }
     pthread_mutex_unlock (&self->lock);
-    if (is_wake_due) {
+    if (is_wake_due && !hws_client_send_now (self)) {
         hws_wake_set (self->wake);
     }
 }
@@ -130,6 +130,7 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
     self->on_connection_arg = options->on_connection_arg;
     self->wake = -1;
     pthread_mutex_init (&self->lock, NULL);
+    pthread_mutex_init (&self->socket_lock, NULL);
     int rc = hws_cond_init (&self->gone);
     if (rc) {
         goto no_cond;
@@ -170,6 +171,7 @@ no_blocks:
 no_token_cond:
     pthread_cond_destroy (&self->gone);
 no_cond:
+    pthread_mutex_destroy (&self->socket_lock);
     pthread_mutex_destroy (&self->lock);
     free (self);
     return rc;
@@ -231,6 +233,7 @@ void hws_client_destroy (hws_client_t **client)
     hws_blocks_destroy (&self->blocks);
     pthread_cond_destroy (&self->token_told);
     pthread_cond_destroy (&self->gone);
+    pthread_mutex_destroy (&self->socket_lock);
     pthread_mutex_destroy (&self->lock);
     free (self);
 }

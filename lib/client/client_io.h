@@ -4,7 +4,8 @@
  *  socket outside of it and takes it for each message; a program's thread takes it to append
  *  a record, or to fetch all queued events at once. While the thread is at work nobody has
  *  to wake it: it takes whatever is queued before it sleeps, so batches form under load
- *  and a lone record leaves at once.
+ *  and a lone record leaves at once. While it sleeps the program's thread writes such a record
+ *  itself, once a millisecond: a second lock goes with the socket.
  *
  *  A client may have private ones: connections to the fronts of dedicated anchors, each with a
  *  client id, a session, a lock and a thread of its own, shared by the client's senders there and
@@ -52,9 +53,13 @@ struct hws_client {
     atomic_bool is_away;  /* its connection is lost, and a stream waits for the next */
     atomic_bool is_aside; /* it is connected to the parent's endpoint, not to its own */
 
-    /* the thread's own */
+    /* who has `socket_lock` uses the socket: the thread while it does not sleep, else a program's
+       thread, to send at once */
     pthread_t thread;
-    void *context; /* of libzmq */
+    pthread_mutex_t socket_lock; /* of all that follows; taken before `lock`, or only tried */
+    hws_ms_t sleeps_until;       /* the thread; it has to be woken for what is due earlier */
+    hws_ms_t helped_at;          /* a program's thread has sent; 0: none yet */
+    void *context;               /* of libzmq */
     hws_dealer_t dealer;
     hws_addresses_t addresses; /* behind the endpoint, as last looked up */
     uint32_t next_address;     /* to try */
@@ -109,6 +114,11 @@ void hws_client_unlock (hws_client_t *self, bool has_work);
 
 /*  Waits, under the lock. Returns 0 (look again), HWS_ETIMEOUT, HWS_EWOULD_BLOCK.  */
 int hws_client_wait (hws_client_t *self, pthread_cond_t *cond, const hws_time_limit_t *deadline);
+
+/*  Sends what there is in place of the thread, which sleeps: that saves a lone record the way
+ *  through another thread. True when nothing is left to do for it. Only once a millisecond, for
+ *  records that come faster make better batches on the way.  */
+bool hws_client_send_now (hws_client_t *self);
 
 /*  The thread; `argument` is the client. It ends some time after is_stopping is set.  */
 void *hws_client_run (void *argument);

@@ -15,6 +15,7 @@
 
 enum {
     MESSAGES_PER_TURN = 64, /* read, and sent, before the other side has its turn */
+    MESSAGES_HELPED = 2,    /* sent at most by a program's thread */
     MESSAGES_AT_ONCE = 16,  /* read, before the session gets them under the lock */
     BLOCKED_POLL_MS = 100,  /* a full socket is looked at again at the latest then */
     COPIED_MAX = 32 * 1024  /* a larger batch leaves in the very buffer it was made in */
@@ -193,10 +194,10 @@ typedef enum { IDLE, BLOCKED, BUSY } turn_t;
 
 /*  Sends what there is, up to the turn's share. IDLE: there was nothing more, and whoever
  *  queues something from now on wakes the thread.  */
-static turn_t send_turn (hws_client_t *self)
+static turn_t send_turn (hws_client_t *self, int messages)
 {
     size_t batch_bytes = HWS_BATCH_BYTES_MIN;
-    for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+    for (int i = 0; i < messages; i++) {
         if (!send_unsent (self)) {
             if (!is_given_up (self)) {
                 return BLOCKED;
@@ -206,7 +207,7 @@ static turn_t send_turn (hws_client_t *self)
         if (!has_buffer (self, batch_bytes)) {
             return BLOCKED; /* memory may be there in a moment */
         }
-        if (i > 0) {
+        if (i > 0 && messages == MESSAGES_PER_TURN) {
             /* Who fills the streams goes first, if processors are short: then the next message
              * is a long one. Otherwise this returns at once, and the first has left anyway.  */
             sched_yield ();
@@ -226,6 +227,36 @@ static turn_t send_turn (hws_client_t *self)
         do_out (self, &out);
     }
     return BUSY;
+}
+
+/*  Whether there is a connection that stands, and nothing to do but to send.  */
+static bool is_calm (hws_client_t *self)
+{
+    if (!hws_dealer_is_open (&self->dealer) || self->has_unsent) {
+        return false;
+    }
+    hws_client_lock (self);
+    const hws_session_t *const session = &self->session;
+    const bool is_up = session->state == HWS_SESSION_UP && !session->is_disconnect_due &&
+                       hws_session_wake_at (session) >= self->sleeps_until;
+    hws_client_unlock (self, false);
+    return is_up;
+}
+
+bool hws_client_send_now (hws_client_t *self)
+{
+    if (pthread_mutex_trylock (&self->socket_lock)) {
+        return false;
+    }
+    bool is_done = false;
+    const hws_ms_t now = hws_clock_ms ();
+    if (now != self->helped_at && is_calm (self)) {
+        self->helped_at = now;
+        is_done = send_turn (self, MESSAGES_HELPED) == IDLE &&
+                  hws_dealer_is_quiet (&self->dealer, false) && is_calm (self);
+    }
+    pthread_mutex_unlock (&self->socket_lock);
+    return is_done;
 }
 
 /*  ---- In ---- */
@@ -404,11 +435,18 @@ static void sleep_until (hws_client_t *self, hws_ms_t wake_at, bool is_blocked)
         wait_ms = BLOCKED_POLL_MS;
     }
     wait_ms = wait_ms > 60000 ? 60000 : wait_ms;
-    if (poll (polled, count, (int) wait_ms) <= 0) {
+    self->sleeps_until = wake_at;
+    pthread_mutex_unlock (&self->socket_lock);
+    const int ready = poll (polled, count, (int) wait_ms);
+    pthread_mutex_lock (&self->socket_lock);
+    if (ready <= 0) {
         return;
     }
     if (polled[0].revents & POLLIN) {
         hws_wake_clear (self->wake);
+    }
+    if (polled[1].revents & POLLIN) {
+        hws_dealer_note_input (&self->dealer);
     }
     if (polled[2].revents & POLLIN) {
         hws_dealer_note_news (&self->dealer);
@@ -419,6 +457,7 @@ void *hws_client_run (void *argument)
 {
     hws_client_t *const self = argument;
     bool is_stopping = false;
+    pthread_mutex_lock (&self->socket_lock);
     while (!is_stopping) {
         const bool is_reading = hws_dealer_is_open (&self->dealer) && read_turn (self) == BUSY;
         check_connection (self);
@@ -430,7 +469,7 @@ void *hws_client_run (void *argument)
             hws_client_guide (self);
         }
         tell_connection (self);
-        const turn_t sent = send_turn (self);
+        const turn_t sent = send_turn (self, MESSAGES_PER_TURN);
 
         hws_client_lock (self);
         is_stopping = self->is_stopping;
@@ -445,5 +484,6 @@ void *hws_client_run (void *argument)
         }
     }
     close_connection (self);
+    pthread_mutex_unlock (&self->socket_lock);
     return NULL;
 }

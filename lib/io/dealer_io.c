@@ -116,6 +116,7 @@ bool hws_dealer_is_quiet (hws_dealer_t *self, bool is_sending)
     if (zmq_getsockopt (self->socket, ZMQ_EVENTS, &events, &size)) {
         return true;
     }
+    self->is_read = !(events & ZMQ_POLLIN);
     return !(events & (is_sending ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN));
 }
 
@@ -166,6 +167,7 @@ bool hws_dealer_is_lost (hws_dealer_t *self, bool *was_connected)
     while (next_event (self->monitor, &event)) {
         if (event != ZMQ_EVENT_CONNECTED) {
             *was_connected = event == ZMQ_EVENT_DISCONNECTED;
+            self->is_read = false;
             return true;
         }
     }
@@ -207,6 +209,9 @@ int hws_dealer_send_control (hws_dealer_t *self, const char *verb, zmq_msg_t *me
 
 int hws_dealer_recv (hws_dealer_t *self, zmq_msg_t frames[2])
 {
+    if (self->is_read) {
+        return 0;
+    }
     int count = 0;
     bool has_more = true;
     while (has_more) {

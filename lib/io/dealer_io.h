@@ -20,7 +20,8 @@ typedef struct {
     void *socket;    /* null while closed */
     void *monitor;   /* PAIR that the socket's events come to */
     unsigned serial; /* of monitor endpoints, which are names in the context */
-    bool is_read;    /* all that came was read, and nothing was sent since */
+    bool is_read;    /* all that came was read, nothing was sent since, and the socket's
+                        descriptor was not seen readable */
     bool has_news;   /* the monitor's descriptor was readable, or it was never read */
 } hws_dealer_t;
 
@@ -44,7 +45,12 @@ int hws_dealer_monitor_fd (const hws_dealer_t *self);
  *  descriptors do not tell of.  */
 bool hws_dealer_is_quiet (hws_dealer_t *self, bool is_sending);
 
-/*  The monitor's descriptor is readable.  */
+/*  A descriptor is readable: the socket's, the monitor's.  */
+static inline void hws_dealer_note_input (hws_dealer_t *self)
+{
+    self->is_read = false;
+}
+
 static inline void hws_dealer_note_news (hws_dealer_t *self)
 {
     self->has_news = true;
@@ -60,7 +66,8 @@ int hws_dealer_send (hws_dealer_t *self, zmq_msg_t *message);
 int hws_dealer_send_control (hws_dealer_t *self, const char *verb, zmq_msg_t *message);
 
 /*  Takes one message of at most two frames into initialised messages. Returns its number of
- *  frames, 3 for more (they are dropped), 0 when there is none.  */
+ *  frames, 3 for more (they are dropped), 0 when there is none, or none that its descriptor
+ *  would not tell of first.  */
 int hws_dealer_recv (hws_dealer_t *self, zmq_msg_t frames[2]);
 
 #endif
