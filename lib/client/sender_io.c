@@ -112,9 +112,9 @@ static int try_append (hws_sender_t *self, append_args_t *args)
     return hws_tx_reserve (tx, args->room, args->size);
 }
 
-static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
+/*  Under the lock, which it lets go.  */
+static int append_locked (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
 {
-    hws_sender_lock (self);
     if (self->is_busy) {
         hws_sender_unlock (self, false);
         return HWS_EBUSY;
@@ -141,6 +141,12 @@ static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
     }
     hws_sender_unlock (self, has_work);
     return rc;
+}
+
+static int append (hws_sender_t *self, append_args_t *args, int64_t timeout_ms)
+{
+    hws_sender_lock (self);
+    return append_locked (self, args, timeout_ms);
 }
 
 /*  Copies before it takes the lock: the client's thread has to beat meanwhile. Who would not
@@ -195,7 +201,15 @@ int hws_sender_send (hws_sender_t *sender, const void *data, size_t size, int64_
     if (size > sender->part_bytes && hws_sender_id (sender) != 0) {
         return send_large (sender, data, size, timeout_ms);
     }
-    return append (sender, &(append_args_t){.what = SEND, .data = data, .size = size}, timeout_ms);
+    hws_sender_lock (sender);
+    if (!sender->is_busy && hws_tx_append (&sender->core.tx, data, size) == 0) {
+        const bool has_work =
+            !hws_session_is_filed (&sender->core) && hws_session_changed (&sender->core);
+        hws_sender_unlock (sender, has_work);
+        return 0;
+    }
+    append_args_t args = {.what = SEND, .data = data, .size = size};
+    return append_locked (sender, &args, timeout_ms);
 }
 
 int hws_sender_reserve (hws_sender_t *sender, void **room, size_t size, int64_t timeout_ms)

@@ -323,6 +323,14 @@ void hws_session_refuse_sender (hws_session_sender_t *sender, int code, const ch
  *  something to send that was not there before.  */
 bool hws_session_changed (hws_session_sender_t *sender);
 
+/*  Whether hws_session_changed would find nothing new after a record was appended: the stream
+ *  waits for its turn to send already.  */
+static inline bool hws_session_is_filed (const hws_session_sender_t *sender)
+{
+    return hws_link_is_in_list (&sender->ready_link) && !sender->tx.is_gathered &&
+           !sender->tx.owes_window && sender->want_said == 0;
+}
+
 /*  With a linger: all that is appended so far leaves, as full batches; what is appended from now
  *  on is not among it. True when there is now something to send that was not there before.  */
 bool hws_session_flush (hws_session_t *self);

@@ -204,9 +204,17 @@ static inline void put_record (hws_tx_t *self, const void *data, size_t size)
     take_record (self, size);
 }
 
-int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
+/*  Whether the open slice, the window and the state have nothing against the record.  */
+static inline bool is_plain (const hws_tx_t *self, size_t size)
 {
-    self->is_reserved = false;
+    return self->room >= HWS_RECORD_HEADER_SIZE && size <= self->room - HWS_RECORD_HEADER_SIZE &&
+           self->state == HWS_TX_OPEN && self->end_seq < self->limit_seq &&
+           self->end_bytes + HWS_RECORD_HEADER_SIZE + size <= self->limit_bytes &&
+           (size <= self->record_bytes || self->record_bytes == 0);
+}
+
+static int append_anyhow (hws_tx_t *self, const void *data, size_t size)
+{
     int rc = check_record (self, size);
     if (rc) {
         return rc;
@@ -222,6 +230,17 @@ int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
     if (wire > self->room && !hws_tx_slice_new (self, HWS_RUN_RECORDS, wire)) {
         return HWS_ENO_MEMORY;
     }
+    put_record (self, data, size);
+    return 0;
+}
+
+int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
+{
+    self->is_reserved = false;
+    if (!is_plain (self, size)) {
+        return append_anyhow (self, data, size);
+    }
+    self->want_bytes = 0;
     put_record (self, data, size);
     return 0;
 }

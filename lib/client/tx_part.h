@@ -66,8 +66,19 @@ static inline size_t hws_tx_body_max (const hws_tx_t *self)
  *  `size` bytes. Null without memory: then nothing has changed.  */
 hws_tx_slice_t *hws_tx_slice_new (hws_tx_t *tx, hws_run_type_t type, size_t size);
 
+/*  Notes where the next record of the open slice begins.  */
+void hws_tx_slice_mark (hws_tx_t *tx);
+
 /*  Counts a record of `wire` bytes that was written at the end of the open slice.  */
-void hws_tx_slice_grow (hws_tx_t *tx, size_t wire);
+static inline void hws_tx_slice_grow (hws_tx_t *tx, size_t wire)
+{
+    tx->open->size += (uint32_t) wire;
+    tx->at += wire;
+    tx->room -= wire;
+    if (++tx->open->count % HWS_TX_MARKED == 0) {
+        hws_tx_slice_mark (tx);
+    }
+}
 
 /*  No more records go to the slice that is open, if there is one.  */
 void hws_tx_slice_close (hws_tx_t *tx);

@@ -114,18 +114,11 @@ hws_tx_slice_t *hws_tx_slice_new (hws_tx_t *tx, hws_run_type_t type, size_t size
     return slice;
 }
 
-void hws_tx_slice_grow (hws_tx_t *tx, size_t wire)
+void hws_tx_slice_mark (hws_tx_t *tx)
 {
-    hws_tx_slice_t *const slice = tx->open;
-    slice->size += (uint32_t) wire;
-    slice->count++;
-    tx->at += wire;
-    tx->room -= wire;
-    if (slice->count % HWS_TX_MARKED == 0) {
-        *(slice->marks - slice->count / HWS_TX_MARKED) = slice->size;
-        tx->end -= HWS_TX_MARK_SIZE;
-        tx->room = room_of (tx);
-    }
+    *(tx->open->marks - tx->open->count / HWS_TX_MARKED) = tx->open->size;
+    tx->end -= HWS_TX_MARK_SIZE;
+    tx->room = room_of (tx);
 }
 
 hws_tx_slice_t *hws_tx_part_new (hws_blocks_t *blocks, size_t size)

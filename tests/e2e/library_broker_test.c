@@ -396,6 +396,43 @@ static void client_comes_and_goes_without_a_leak (void **state)
 #define BOTH(name) TCP (name), IPC (name)
 #define BARE(name) cmocka_unit_test_setup_teardown (name, fixture_setup_bare, fixture_teardown)
 
+/*  The broker has stopped, so that messages made of a sender's memory wait in the socket while
+ *  the sender goes; what they hold arrives when the broker goes on.  */
+static void destroyed_sender_leaves_its_messages_whole (void **state)
+{
+    (void) state;
+    enum { SIZE = 1000 };
+    char data[SIZE];
+    fixture_start_broker (NULL, "{}");
+    pair_t pair;
+    pair_open (&pair, NULL);
+    hws_sender_t *sender;
+    assert_int_equal (hws_sender_attach (&sender, pair.clients[1], "a", NULL), 0);
+    process_signal (fixture_broker (), SIGSTOP);
+    uint64_t sent = 0;
+    while (memset (data, (int) (sent % 128), SIZE),
+           hws_sender_send (sender, data, SIZE, 200) == 0) {
+        sent++;
+    }
+
+    hws_sender_destroy (&sender);
+    process_signal (fixture_broker (), SIGCONT);
+
+    hws_event_t event = {.kind = HWS_EVENT_ATTACHED};
+    uint64_t count = 0;
+    while (event.kind == HWS_EVENT_ATTACHED || event.kind == HWS_EVENT_RECORD) {
+        assert_int_equal (hws_receiver_recv (pair.receiver, &event, LONG_MS), 0);
+        if (event.kind == HWS_EVENT_RECORD) {
+            memset (data, (int) (count++ % 128), SIZE);
+            assert_int_equal (event.size, SIZE);
+            assert_memory_equal (event.data, data, SIZE);
+        }
+    }
+    assert_int_equal (event.kind, HWS_EVENT_CANCELLED);
+    assert_in_range (count, 1, sent);
+    pair_close (&pair);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +447,7 @@ int main (void)
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),
         BARE (full_connection_is_given_up_like_any_other),
+        BARE (destroyed_sender_leaves_its_messages_whole),
         TCP (child_of_a_fork_may_use_nothing),
         TCP (client_comes_and_goes_without_a_leak),
     };
