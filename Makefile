@@ -8,6 +8,7 @@
 #   layers     shows that pure files are pure and that includes point downward
 #   asan tsan  check under AddressSanitizer and UBSan; under ThreadSanitizer
 #   fuzz       each fuzzer for FUZZ_SECONDS (20)
+#   count      instructions per record against their limits
 #   soak       what takes long: full sizes, valgrind, minutes of load
 #   bench      how fast, beside its peers (bench/README.md); bench-deps installs those
 #   install    DESTDIR= PREFIX=/usr/local
@@ -55,6 +56,7 @@ PART_SOURCES    := $(filter-out %/main.c,$(wildcard sender/*.c receiver/*.c ctl/
 UNIT_SOURCES    := $(wildcard tests/unit/*.c tests/sim/*.c)
 E2E_SOURCES     := $(wildcard tests/e2e/*.c)
 SOAK_SOURCES    := $(wildcard tests/soak/*.c)
+COUNT_SOURCES   := $(wildcard tests/count/*.c)
 FUZZ_SOURCES    := $(wildcard tests/fuzz/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 BENCH_SOURCES   := $(wildcard bench/*.c)
@@ -72,13 +74,14 @@ LIBRARIES  := $(BUILD)/libhawser.a $(BUILD)/libhawser.so.0
 UNIT_TESTS := $(call program,$(UNIT_SOURCES))
 E2E_TESTS  := $(call program,$(E2E_SOURCES))
 SOAK_TESTS := $(call program,$(SOAK_SOURCES))
+COUNTED    := $(call program,$(COUNT_SOURCES))
 FUZZERS    := $(call program,$(FUZZ_SOURCES))
 BENCH      := $(BUILD)/bench/bench
 
 RUN_TESTS = HAWSER_BUILD=$(BUILD) SCALE=$(SCALE) JOBS=$(JOBS) tests/run.sh
 chosen    = $(if $(ONLY),$(foreach test,$(1),$(if $(findstring $(ONLY),$(test)),$(test))),$(1))
 
-.PHONY: all deps deps-dev build tests check unit e2e layers asan tsan fuzz fuzz-build soak bench bench-deps \
+.PHONY: all deps deps-dev build tests check unit e2e layers asan tsan fuzz fuzz-build count soak bench bench-deps \
         demo install format format-check clean help
 .SECONDARY:
 
@@ -116,7 +119,7 @@ $(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_S
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $^
 
-$(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
+$(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS) $(COUNTED): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
@@ -161,6 +164,10 @@ fuzz-build: $(FUZZERS)
 	@:
 $(FUZZERS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 	$(call say,LD)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ -lcmocka $(LIBS)
+
+count: deps-dev
+	@$(MAKE) --no-print-directory build $(COUNTED)
+	@HAWSER_BUILD=$(BUILD) tests/count/run.sh
 
 soak: deps-dev
 	@$(MAKE) --no-print-directory build tests $(SOAK_TESTS)
