@@ -227,7 +227,7 @@ typedef struct {
     uint64_t sender_id; /* 0 with CLOSED */
     uint64_t seq;       /* RECORD and ERROR: the sender's number for it, rising */
     const char *label;  /* the sender's, "" for none; null with CLOSED */
-    const void *data;   /* RECORD, ERROR: not null */
+    const void *data;   /* RECORD, ERROR: not null; at any address, aligned to nothing */
     size_t size;
     const char *cause;  /* DROPPED, CANCELLED, CLOSED: one stable word ("heartbeat"), else null */
     const char *reason; /* endings and CLOSED: a sentence, may be "", else null */

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -40,7 +41,11 @@ static void *receive (void *argument)
     hws_event_t event;
     records = 0;
     while (hws_receiver_recv (receiver, &event, LONG_MS) == 0 && event.kind != HWS_EVENT_DETACHED) {
-        records += event.kind == HWS_EVENT_RECORD && *(const uint64_t *) event.data == records;
+        uint64_t count = UINT64_MAX;
+        if (event.kind == HWS_EVENT_RECORD && event.size == sizeof count) {
+            memcpy (&count, event.data, sizeof count); /* lies anywhere */
+        }
+        records += count == records;
     }
     hws_receiver_recv (receiver, &event, 0);
     return &records;
