@@ -3,6 +3,7 @@
 #include "broker/process_io.h"
 #include "broker/settings.h"
 #include "conf/program_io.h"
+#include "io/heap_io.h"
 #include "io/versions_io.h"
 
 #include <czmq.h>
@@ -98,6 +99,7 @@ int main (int argc, char **argv)
     if (hws_process_open_standard () != 0) {
         return HWS_EXIT_FAILED;
     }
+    hws_heap_keep (); /* batches come from the heap and go back to it all the time */
     configuration_t configuration = {.argc = argc, .argv = argv};
     int status =
         hws_program_start (&configuration.conf, &hws_broker_program, argc, argv, print_versions);
