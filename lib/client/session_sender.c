@@ -146,8 +146,10 @@ void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_contro
     hws_session_settle (sender->session, &sender->cancel);
     sender->is_cancel_owed = false;
     const bool is_unsure = control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EENDED;
-    if (is_unsure) {
-        return; /* its ending is under way: STREAM_CANCEL, or the grant of a clean end */
+    if (is_unsure) { /* its ending is under way: STREAM_CANCEL, or the grant of a clean end */
+        sender->tx.is_cancel_late = sender->tx.has_ending;
+        hws_session_changed (sender);
+        return;
     }
     hws_session_tell_end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
                           sender->cancel_reason);

@@ -369,7 +369,7 @@ int hws_tx_finalize (hws_tx_t *self)
 
 void hws_tx_suspend (hws_tx_t *self)
 {
-    self->is_ready = false;
+    self->is_ready = self->is_cancel_late = false;
 }
 
 void hws_tx_end (hws_tx_t *self, int result, const char *cause, const char *reason)

@@ -54,6 +54,7 @@ typedef struct {
 typedef struct {
     hws_tx_state_t state; /* written by hws_tx_advance () only */
     bool is_ready;        /* attached on this connection: runs may be sent */
+    bool is_cancel_late;  /* its own ending came first: that one is sent again if asked for */
     bool is_early;        /* records may be appended, and sent, before ATTACH is answered */
 
     /* what the attach answer gave */
@@ -208,7 +209,8 @@ static inline uint64_t hws_tx_due_seq (const hws_tx_t *self)
 static inline bool hws_tx_has_runs (const hws_tx_t *self)
 {
     return self->is_ready && self->next_seq < hws_tx_due_seq (self) &&
-           self->state != HWS_TX_CANCELLING && self->state != HWS_TX_ENDED;
+           (self->state != HWS_TX_CANCELLING || self->is_cancel_late) &&
+           self->state != HWS_TX_ENDED;
 }
 
 /*  Writes runs into `room` bytes at `at`, at most `runs_max`, and counts them in

@@ -169,11 +169,15 @@ static void describe (int i)
 }
 
 /*  One end was away for so long that it had to judge alone: it has lost the broker's
- *  memory of the stream.  */
+ *  memory of the stream. Or its sender was given up while the application had the clean
+ *  ending in hand and had not yet asked for what comes next.  */
 static bool is_judged_by_one_end (const hws_tx_t *tx, const shown_t *shown)
 {
     static const char *const causes[] = {"lost", "abandoned", "unknown", "closed",
                                          "receiver_closed"};
+    if (strcmp (tx->reason, "gone before its ending was delivered") == 0) {
+        return true;
+    }
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
         if (strcmp (shown->cause, causes[i]) == 0 || strcmp (tx->cause, causes[i]) == 0) {
             return true;

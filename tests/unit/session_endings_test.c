@@ -154,6 +154,35 @@ static void cancel_of_its_own_leaves_a_clean_ending (void **state)
     finish (&receiver, senders);
 }
 
+/*  The clean ending was forwarded and got lost; the cancel came too late, so the stream ends as
+ *  its sender ended it first.  */
+static void clean_ending_is_sent_again_although_a_cancel_came_behind_it (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    s_network.clients[RECEIVER].to_lose = 1;
+    assert_int_equal (send_record (&sender, 8), 0);
+    detach (&sender);
+    settle (&receiver);
+    hws_session_cancel (session (SENDER), s_network.now, &sender, "too late");
+    settle (&receiver);
+    assert_int_equal (sender.tx.state, HWS_TX_CANCELLING);
+
+    network_cut (&s_network, RECEIVER);
+    pass (&receiver, 1000);
+
+    assert_int_equal (receiver.records, 1);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+    assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+    assert_int_equal (sender.tx.result, 0);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 /*  The receiver has the clean ending and does not read on, and its connection is away until
  *  the broker gives it up.  */
 static void abandoned_replaces_a_clean_ending_that_was_not_read (void **state)
@@ -194,6 +223,7 @@ int main (void)
         TEST (cancel_of_another_leaves_a_clean_ending),
         TEST (cancel_of_a_sender_replaces_its_clean_ending),
         TEST (cancel_of_its_own_leaves_a_clean_ending),
+        TEST (clean_ending_is_sent_again_although_a_cancel_came_behind_it),
         TEST (abandoned_replaces_a_clean_ending_that_was_not_read),
     };
     return cmocka_run_group_tests_name ("session_endings", tests, NULL, NULL);
