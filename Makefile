@@ -201,7 +201,7 @@ install: build
 	install -m 644 lib/base/error.h lib/base/version.h $(DESTDIR)$(PREFIX)/include/hawser/base
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/hawser.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/hawser.pc
-	install -m 644 $(wildcard README.md docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/hawser
+	install -m 644 $(wildcard README.md docs/*.md docs/*.svg) $(DESTDIR)$(PREFIX)/share/doc/hawser
 	install -m 644 $(wildcard config/*.json) $(DESTDIR)$(PREFIX)/share/doc/hawser/examples
 
 # ---- The rest
