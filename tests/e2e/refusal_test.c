@@ -109,7 +109,7 @@ static void an_anchor_still_absent_after_the_wait_is_4 (void **state)
 {
     const process_files_t files = {.input = "/dev/null"};
     process_t *sender =
-        process_start (&files, "hawser-send", "--anchor", "nowhere", "--wait", "0.3", NULL);
+        process_start (&files, "hawser-send", "--anchor", "nowhere", "--wait", "2", NULL);
 
     (void) state;
     expect_refusal (sender, 4, "nowhere");
