@@ -127,7 +127,7 @@ $(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap
         hws_engine_refused hws_engine_expire hws_engine_flush hws_engine_pop hws_engine_drain \
         hws_engine_bound)
 $(BUILD)/tests/unit/engine_cost_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
-    malloc calloc realloc hws_engine_recv hws_engine_flush hws_engine_pop)
+    malloc calloc realloc hws_engine_recv hws_engine_flush hws_engine_pop hws_attach_try)
 $(BUILD)/tests/e2e/lone_test: LDFLAGS += -Wl,--wrap=hws_dealer_send
 $(BUILD)/tests/unit/rx_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc strndup)
 

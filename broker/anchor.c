@@ -339,5 +339,7 @@ void hws_anchor_seat_gone (hws_engine_t *engine, hws_anchor_t *self)
     }
     hws_anchor_arm (engine, self);
     hws_window_serve (engine, self);
-    hws_waiting_retry (engine, self);
+    if (hws_window_has_room (self)) {
+        hws_waiting_retry (engine, self);
+    }
 }

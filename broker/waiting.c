@@ -213,8 +213,12 @@ static bool is_removed (const hws_engine_t *engine, int code)
 void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor)
 {
     walk_t all = walk (engine, anchor);
+    bool is_full = false;
     hws_waiting_t *self;
     while ((self = walk_next (&all))) {
+        if (is_full && self->code != HWS_EWOULD_BLOCK) {
+            continue; /* there may be thousands */
+        }
         hws_attach_ok_t ok = {0};
         hws_reason_t reason = "";
         int code = hws_attach_try (engine, self->peer, &self->request, &ok, reason);
@@ -223,6 +227,7 @@ void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor)
             snprintf (reason, sizeof reason, "anchor %u was removed while its front was bound",
                       hws_handle_count (anchor->handle));
         }
+        is_full = is_full || code == HWS_EBUFFER_FULL;
         if (code == HWS_EWOULD_BLOCK || (is_wait (code) && engine->now < self->until_at)) {
             self->code = code;
             continue;

@@ -33,7 +33,7 @@ typedef struct {
     hws_deadline_t deadline;
     hws_target_t target; /* of its cancel token */
     hws_ms_t until_at;   /* when it is refused */
-    int code;            /* what it is refused with, then; HWS_EWOULD_BLOCK: waits for a bind */
+    int code;            /* why it waits; HWS_EWOULD_BLOCK: for a bind */
     bool has_id;
     uint64_t id; /* of the request */
     hws_attach_t request;
@@ -52,7 +52,7 @@ bool hws_waiting_has (const hws_engine_t *engine, const hws_peer_t *peer, uint64
 void hws_waiting_forget (hws_engine_t *engine, const hws_peer_t *peer, uint64_t session_id);
 
 /*  An anchor came, has room again, is bound or is gone: the attaches that name it try again, in
- * order.  */
+ *  order. When one finds no room, only those that wait for a bind do behind it.  */
 void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor);
 
 /*  The anchor's front cannot be bound: the attaches that wait for it are refused.  */

@@ -299,5 +299,7 @@ void model_anchor_left (model_t *self, uint32_t count)
         }
     }
     model_serve (self, anchor);
-    model_retry (self, count, anchor->name);
+    if (model_has_room (self, anchor)) {
+        model_retry (self, count, anchor->name);
+    }
 }

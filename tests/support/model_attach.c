@@ -253,11 +253,13 @@ static bool is_removed (const model_t *self, const char *refusal)
            (strcmp (refusal, "not_found") == 0 || strcmp (refusal, "closed") == 0);
 }
 
+/*  Who waits for room waits on behind one that there is no room for.  */
 void model_retry (model_t *self, uint32_t count, const char *name)
 {
+    bool is_full = false;
     for (size_t i = 0; i < self->waiting_count;) {
         const model_waiting_t it = self->waiting[i];
-        if (!is_meant (self, &it, count, name)) {
+        if (!is_meant (self, &it, count, name) || (is_full && !it.is_binding)) {
             i++;
             continue;
         }
@@ -266,6 +268,7 @@ void model_retry (model_t *self, uint32_t count, const char *name)
             refusal = "removed_during_bind";
         }
         const bool is_binding = refusal && strcmp (refusal, "would_block") == 0;
+        is_full = is_full || (refusal && strcmp (refusal, "buffer_full") == 0);
         if (is_binding || (refusal && is_worth_waiting (refusal) && self->now < it.until_at)) {
             self->waiting[i++].is_binding = is_binding;
             continue;

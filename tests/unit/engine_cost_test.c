@@ -1,16 +1,29 @@
-/*  What the engine's work takes: allocations of messages and runs, memory of what is idle.
+/*  What the engine's work takes: allocations of messages and runs, memory of what is idle, how
+ *  often attaches that wait are tried again.
  *
- *  Linked so that allocations, and the calls of the engine that work on messages, go through
- *  the functions here.
+ *  Linked so that allocations, the calls of the engine that work on messages, and new tries of
+ *  attaches go through the functions here.
  */
 #include "tests/support/engine_test.h"
 
+#include "broker/answer.h"
+#include "broker/engine_state.h"
+
 #include <malloc.h>
 
-enum { RUNS = 1000, SMALL_RUNS = 100, MESSAGES = 10, SEATS = 1000, SEAT_BYTES = 512 };
+enum {
+    RUNS = 1000,
+    SMALL_RUNS = 100,
+    MESSAGES = 10,
+    SEATS = 1000,
+    SEAT_BYTES = 512,
+    ENDED = 10,
+    WAITING = 50
+};
 
 static size_t s_depth; /* inside of calls of the engine */
 static size_t s_count; /* allocations there */
+static size_t s_tries; /* of attaches that wait */
 
 /*  ---- Wrapped ---- */
 
@@ -70,6 +83,18 @@ bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect)
     const bool is_there = __real_hws_engine_pop (self, effect);
     s_depth--;
     return is_there;
+}
+
+int __real_hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
+                           hws_attach_ok_t *answer, hws_reason_t reason);
+int __wrap_hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
+                           hws_attach_ok_t *answer, hws_reason_t reason);
+
+int __wrap_hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
+                           hws_attach_ok_t *answer, hws_reason_t reason)
+{
+    s_tries++;
+    return __real_hws_attach_try (engine, peer, request, answer, reason);
 }
 
 /*  ---- Allocations ---- */
@@ -157,6 +182,73 @@ static void idle_seat_takes_at_most_512_bytes (void **state)
     assert_in_range (mallinfo2 ().uordblks - before, 0, SEATS * SEAT_BYTES);
 }
 
+/*  ---- Attaches that wait ---- */
+
+/*  An anchor with room for two senders: `ENDED` have ended and are not acknowledged, two live,
+ *  `WAITING` more wait.  */
+static void fill_anchor (stream_t ended[ENDED], stream_t live[2])
+{
+    hws_engine_options_t options = world_options ();
+    options.limits.waiting_attaches = WAITING;
+    options.limits.exiting_seats = options.limits.seats_per_peer = ENDED + 2;
+    begin_with (&options);
+    s_receiver = client_connect (&s_world);
+    client_t *const sender = client_connect (&s_world);
+    client_t *const waiting = client_connect (&s_world);
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, 4 * WORLD_WINDOW}};
+    const hws_handle_t handle = anchor_open (s_receiver, 1, "", &open);
+    for (uint64_t i = 0; i < ENDED; i++) {
+        ended[i] = stream_attach (sender, i + 1, handle);
+        stream_end (&ended[i]);
+    }
+    live[0] = stream_attach (sender, ENDED + 1, handle);
+    live[1] = stream_attach (sender, ENDED + 2, handle);
+    hws_control_t attach = {.verb = HWS_VERB_ATTACH,
+                            .as.attach = {.has_handle = true, .handle = handle, .wait_ms = 30000}};
+    for (uint64_t i = 0; i < WAITING; i++) {
+        attach.as.attach.session_id = i;
+        client_ask (waiting, &attach);
+    }
+    assert_int_equal (hws_engine_counts (s_world.engine).waiting, WAITING);
+    client_forget (s_receiver);
+    client_forget (sender);
+}
+
+static void endings_that_make_no_room_try_no_attach_that_waits (void **state)
+{
+    (void) state;
+    stream_t ended[ENDED], live[2];
+    fill_anchor (ended, live);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_ACK);
+    for (size_t i = 0; i < ENDED; i++) {
+        batch_add_ack (&batch, (hws_ack_t){.stream = ended[i].routing,
+                                           .acked_seq = ended[i].next_seq,
+                                           .acked_bytes = ended[i].next_bytes,
+                                           .flags = HWS_ACK_ENDED});
+    }
+    s_tries = 0;
+
+    batch_send (&batch, s_receiver);
+
+    assert_int_equal (hws_engine_counts (s_world.engine).seats, 2);
+    assert_int_equal (s_tries, 0);
+}
+
+static void room_for_one_tries_no_attach_behind_the_first_that_finds_none (void **state)
+{
+    (void) state;
+    stream_t ended[ENDED], live[2];
+    fill_anchor (ended, live);
+    stream_end (&live[0]);
+    s_tries = 0;
+
+    anchor_ack (s_receiver, live[0].routing, live[0].next_seq, live[0].next_bytes, true);
+
+    assert_int_equal (hws_engine_counts (s_world.engine).waiting, WAITING - 1);
+    assert_int_equal (s_tries, 2);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +258,8 @@ int main (void)
         cmocka_unit_test_setup_teardown (
             message_that_is_copied_takes_three_allocations_however_many_runs, begin_stream, end),
         TEST (idle_seat_takes_at_most_512_bytes),
+        TEST (endings_that_make_no_room_try_no_attach_that_waits),
+        TEST (room_for_one_tries_no_attach_behind_the_first_that_finds_none),
     };
     return cmocka_run_group_tests_name ("engine_cost", tests, NULL, NULL);
 }
