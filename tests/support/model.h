@@ -214,6 +214,8 @@ typedef struct {
     model_cancel_t cancels[MODEL_CANCELS]; /* the latest last */
     size_t cancel_count;
     hws_ms_t sweep_from; /* no search for old cancels before */
+    uint64_t hit_token;  /* the one whose cancel is at work, remembered or not; 0: none */
+    const char *hit_reason;
 
     bool is_exclusive[MODEL_OPENED]; /* of the anchor with this count */
     uint32_t opened;                 /* anchors */

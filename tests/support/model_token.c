@@ -62,6 +62,9 @@ static model_cancel_t *remembered (model_t *self, uint64_t token)
  *  has hit.  */
 const char *model_token_reason (model_t *self, uint64_t token)
 {
+    if (token && self->hit_token == token) {
+        return self->hit_reason;
+    }
     for (size_t i = 0; token && i < self->anchor_count; i++) {
         if (self->anchors[i].token == token && self->anchors[i].is_token_hit) {
             return self->anchors[i].token_reason;
@@ -161,10 +164,14 @@ void model_cancel_token (model_t *self, int client, uint64_t id, const hws_token
     } else {
         model_refuse (self, client, "CANCEL_TOKEN", id, "limit");
     }
+    self->hit_token = token;
+    self->hit_reason = reason;
     target_t target;
     while (token && (target = first_target (self, token)).order > 0) {
         hit (self, target, reason);
     }
+    self->hit_token = 0;
+    self->hit_reason = NULL;
 }
 
 void model_reserve_token (model_t *self, int client, uint64_t id)
