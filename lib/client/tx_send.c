@@ -56,6 +56,8 @@ static void acknowledge (hws_tx_t *self, uint64_t seq)
         const bool is_kept = self->is_reserved && self->open == slice; /* the room is in it */
         if (to_seq == end_seq && !is_kept) {
             drop_slice (self, slice);
+        } else if (self->next == slice && self->next_seq == end_seq) {
+            self->next = NULL; /* it is the last; what is appended next is the next to send */
         }
     }
     if (self->slices.count == 0) {

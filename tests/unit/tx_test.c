@@ -620,6 +620,34 @@ static void reservation_that_nothing_comes_of_leaves_no_gap (void **state)
     hws_tx_fini (&tx);
 }
 
+/*  An acknowledgement overtakes what was to be sent again, up to the end of the slice that the
+ *  room lies in.  */
+static void reservation_given_up_after_a_rewind_holds_nothing_up (void **state)
+{
+    (void) state;
+    hws_tx_t tx;
+    static taken_t taken;
+    attach (&tx, RECORDS, WINDOW);
+    void *room;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal (hws_tx_append (&tx, "record", 6), 0);
+    }
+    take (&tx, &taken);
+    assert_int_equal (hws_tx_reserve (&tx, &room, 100), 0);
+    rewind_stream (&tx, 0, 5);
+    acknowledge (&tx, 10);
+
+    hws_tx_detach (&tx);
+    take (&tx, &taken);
+
+    assert_int_equal (taken.count, 1);
+    assert_int_equal (taken.runs[0].type, HWS_RUN_DETACHED);
+    assert_int_equal (taken.runs[0].first_seq, 10);
+    acknowledge (&tx, 11);
+    assert_int_equal (tx.state, HWS_TX_ENDED);
+    hws_tx_fini (&tx);
+}
+
 static void every_position_is_found (void **state)
 {
     (void) state;
@@ -1029,6 +1057,7 @@ int main (void)
         cmocka_unit_test (lent_bytes_outlive_all_that_the_stream_does),
         cmocka_unit_test (reservation_does_not_hold_up_what_is_before_it),
         cmocka_unit_test (reservation_that_nothing_comes_of_leaves_no_gap),
+        cmocka_unit_test (reservation_given_up_after_a_rewind_holds_nothing_up),
         cmocka_unit_test (every_position_is_found),
         cmocka_unit_test (memory_is_bounded_by_the_window_and_two_blocks),
         cmocka_unit_test (rewind_begins_a_run_exactly_there),
