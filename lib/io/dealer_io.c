@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "io/random_io.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +103,8 @@ void hws_dealer_close (hws_dealer_t *self)
 }
 
 /*  A send may have swallowed the signal that something came; the last failed read has not, for
- *  it looked behind it. Who has never failed to read gets no signal.  */
+ *  it looked behind it. Who has never failed to read gets no signal. On a program's thread the
+ *  question may be interrupted, and is asked again.  */
 bool hws_dealer_is_quiet (hws_dealer_t *self, bool is_sending)
 {
     if (self->has_news) {
@@ -113,8 +115,10 @@ bool hws_dealer_is_quiet (hws_dealer_t *self, bool is_sending)
     }
     int events = 0;
     size_t size = sizeof events;
-    if (zmq_getsockopt (self->socket, ZMQ_EVENTS, &events, &size)) {
-        return true;
+    while (zmq_getsockopt (self->socket, ZMQ_EVENTS, &events, &size)) {
+        if (zmq_errno () != EINTR) {
+            return true;
+        }
     }
     self->is_read = !(events & ZMQ_POLLIN);
     return !(events & (is_sending ? ZMQ_POLLIN | ZMQ_POLLOUT : ZMQ_POLLIN));
