@@ -273,9 +273,13 @@ void hws_window_resume (hws_seat_t *seat)
     stand_last (seat);
 }
 
+/*  What it wants it says again when it is back.  */
 void hws_window_suspend (hws_seat_t *seat)
 {
     hws_list_remove (&seat->in_lent);
+    hws_list_remove (&seat->in_wants);
+    seat->is_asked = false;
+    seat->grant_flags &= ~HWS_GRANT_RETURN;
 }
 
 void hws_window_exit (hws_seat_t *seat)

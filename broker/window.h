@@ -25,7 +25,7 @@ void hws_window_begin (hws_seat_t *seat);
  *  and leaves room for at least one byte.  */
 void hws_window_resume (hws_seat_t *seat);
 
-/*  The client is away: it cannot be asked.  */
+/*  The client is away: it cannot be asked, and waits for nothing.  */
 void hws_window_suspend (hws_seat_t *seat);
 
 /*  The seat is about to be exiting: what it may send besides its ending is free for others.  */

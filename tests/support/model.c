@@ -370,7 +370,8 @@ void model_leave (model_t *self, int client)
         if (self->seats[i].client == client) {
             self->seats[i].is_away = true;
             self->seats[i].use_number = 0;
-            self->seats[i].is_said = false;
+            self->seats[i].want_bytes = 0;
+            self->seats[i].is_said = self->seats[i].is_asked = false;
             self->seats[i].away_at = self->now;
         }
     }

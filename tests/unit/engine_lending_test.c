@@ -386,6 +386,35 @@ static void who_is_away_is_not_asked (void **state)
     assert_int_equal (hws_engine_stats (s_world.engine)->returns, asked_before + 1);
 }
 
+/*  Its want came behind a RETURN that it never answers: its connection ended. Neither holds up
+ *  the others until it is back.  */
+static void who_goes_away_while_asked_holds_nobody_up (void **state)
+{
+    (void) state;
+    client_t *const other = client_connect (&s_world);
+    stream_t away = stream_attach (other, 77, s_handle);
+    client_forget (s_receiver);
+    use_up (&away);
+    use_up (&s_streams[0]);
+    client_forget (other);
+    use_up (&s_streams[1]);
+    assert_int_equal (client_take_grant (other)->flags, HWS_GRANT_RETURN);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_WINDOW);
+    batch_add_window (&batch, (hws_window_t){.stream = away.session_id, .want_bytes = POOL});
+    batch_send (&batch, other);
+    hws_engine_peer_gone (s_world.engine, s_world.now, &other->address);
+
+    want (&s_streams[2], 2 * FLOOR);
+    obey_all ();
+    assert_int_equal (window_of (&s_streams[2]), 2 * FLOOR);
+    use_up (&s_streams[3]);
+    take_in_all ();
+
+    assert_true (window_of (&s_streams[3]) > FLOOR);
+    reserved ();
+}
+
 /*  ---- Large records ---- */
 
 static void nothing_is_lent_while_a_large_record_waits (void **state)
@@ -483,6 +512,7 @@ int main (void)
         TEST (who_has_answered_is_asked_again_when_more_of_it_is_acknowledged),
         TEST (attach_answer_cancels_the_return),
         TEST (who_is_away_is_not_asked),
+        TEST (who_goes_away_while_asked_holds_nobody_up),
         TEST (nothing_is_lent_while_a_large_record_waits),
         TEST (raised_floors_are_recalled_in_order_of_asking),
         TEST (who_waits_with_a_large_record_gives_back_for_who_asked_before),
