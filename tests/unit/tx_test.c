@@ -597,6 +597,21 @@ static void reservation_does_not_hold_up_what_is_before_it (void **state)
     hws_tx_fini (&tx);
 }
 
+/*  Detaches: the ending is the only thing left to send, and has that number.  */
+static void finish_at (hws_tx_t *tx, uint64_t seq)
+{
+    static taken_t taken;
+    hws_tx_detach (tx);
+    take (tx, &taken);
+
+    assert_int_equal (taken.count, 1);
+    assert_int_equal (taken.runs[0].type, HWS_RUN_DETACHED);
+    assert_int_equal (taken.runs[0].first_seq, seq);
+    acknowledge (tx, seq + 1);
+    assert_int_equal (tx->state, HWS_TX_ENDED);
+    hws_tx_fini (tx);
+}
+
 static void reservation_that_nothing_comes_of_leaves_no_gap (void **state)
 {
     (void) state;
@@ -609,15 +624,7 @@ static void reservation_that_nothing_comes_of_leaves_no_gap (void **state)
     hws_tx_append_error (&tx, "oops", 4);
     assert_int_equal (hws_tx_reserve (&tx, &room, 100), 0);
     take (&tx, &taken);
-    hws_tx_detach (&tx);
-    take (&tx, &taken);
-
-    assert_int_equal (taken.count, 1);
-    assert_int_equal (taken.runs[0].type, HWS_RUN_DETACHED);
-    assert_int_equal (taken.runs[0].first_seq, 1);
-    acknowledge (&tx, 2);
-    assert_int_equal (tx.state, HWS_TX_ENDED);
-    hws_tx_fini (&tx);
+    finish_at (&tx, 1);
 }
 
 /*  An acknowledgement overtakes what was to be sent again, up to the end of the slice that the
@@ -637,15 +644,7 @@ static void reservation_given_up_after_a_rewind_holds_nothing_up (void **state)
     rewind_stream (&tx, 0, 5);
     acknowledge (&tx, 10);
 
-    hws_tx_detach (&tx);
-    take (&tx, &taken);
-
-    assert_int_equal (taken.count, 1);
-    assert_int_equal (taken.runs[0].type, HWS_RUN_DETACHED);
-    assert_int_equal (taken.runs[0].first_seq, 10);
-    acknowledge (&tx, 11);
-    assert_int_equal (tx.state, HWS_TX_ENDED);
-    hws_tx_fini (&tx);
+    finish_at (&tx, 10);
 }
 
 static void every_position_is_found (void **state)
