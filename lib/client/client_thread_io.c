@@ -15,7 +15,7 @@
 
 enum {
     MESSAGES_PER_TURN = 64, /* read, and sent, before the other side has its turn */
-    MESSAGES_HELPED = 2,    /* sent at most by a program's thread */
+    MESSAGES_HELPED = 2,    /* rounds of a program's thread: one makes a message, one sends it */
     MESSAGES_AT_ONCE = 16,  /* read, before the session gets them under the lock */
     BLOCKED_POLL_MS = 100,  /* a full socket is looked at again at the latest then */
     COPIED_MAX = 32 * 1024  /* a larger batch leaves in the very buffer it was made in */

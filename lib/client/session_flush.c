@@ -68,16 +68,16 @@ bool hws_session_hold (hws_session_sender_t *sender)
         return false;
     }
     const size_t room = (size_t) self->batch_bytes - HWS_BATCH_HEADER_SIZE;
-    const bool was_empty = self->held.count == 0;
     bool has_news = false;
     if (self->held_bytes + batch_size (tx) - sender->held_bytes > room) {
         has_news = hws_session_flush (self); /* a full batch, without what came last */
     }
+    const bool is_first = self->held.count == 0; /* the linger begins with it */
     count (sender);
     if (self->held_bytes >= room) {
         has_news |= hws_session_flush (self);
     }
-    return has_news || (was_empty && self->held.count > 0 && self->options.linger_ms > 0);
+    return has_news || (is_first && self->held.count > 0 && self->options.linger_ms > 0);
 }
 
 void hws_session_linger (hws_session_t *self, hws_ms_t now)

@@ -183,6 +183,29 @@ static void the_thread_is_told_of_the_first_record_only (void **state)
     end ();
 }
 
+/*  A full batch goes without a connection too, as far as it can; what comes behind it lingers
+ *  anew.  */
+static void the_thread_is_told_of_the_first_record_behind_a_full_batch (void **state)
+{
+    (void) state;
+    session (SENDER)->batch_bytes = SMALL_BATCH;
+    begin (LINGER_MS);
+    s_network.clients[SENDER].is_refused = true;
+    network_cut (&s_network, SENDER);
+    static const char record[1000];
+    const size_t fit = (SMALL_BATCH - HWS_BATCH_HEADER_SIZE - HWS_RUN_HEADER_SIZE) /
+                       (HWS_RECORD_HEADER_SIZE + sizeof record);
+    unsigned told = 0;
+
+    for (size_t i = 0; i < 2 * fit + 1; i++) {
+        assert_int_equal (hws_tx_append (&s_senders[i / fit].tx, record, sizeof record), 0);
+        told += hws_session_changed (&s_senders[i / fit]);
+    }
+
+    assert_int_equal (told, 3);
+    end ();
+}
+
 /*  ---- What does not wait ---- */
 
 static void a_full_batch_leaves_at_once (void **state)
@@ -310,6 +333,7 @@ int main (void)
         TEST (linger_batches),
         TEST (linger_begins_with_the_first_record),
         TEST (the_thread_is_told_of_the_first_record_only),
+        TEST (the_thread_is_told_of_the_first_record_behind_a_full_batch),
         TEST (a_full_batch_leaves_at_once),
         TEST (a_waiting_send_flushes),
         TEST (an_ending_leaves_with_the_records_before_it),
