@@ -46,7 +46,7 @@ CPPFLAGS += -D_GNU_SOURCE -Ilib -I.
 SANITIZE_FLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS = -std=c11 -fPIC $(WARNINGS) $(CFLAGS) $(SANITIZE_FLAGS)
 ALL_LDFLAGS = $(LDFLAGS) $(SANITIZE_FLAGS)
-LIBS     := -lczmq -lzmq -lcjson -lpthread
+LIBS     := -Wl,--as-needed -lczmq -lzmq -lcjson -lsodium -lpthread
 
 # A name that ends in _io touches the world; every other file is pure.
 LIB_SOURCES     := $(wildcard $(foreach dir,base proto conf framing cancel client io,lib/$(dir)/*.c))

@@ -261,7 +261,8 @@ static int new_engine (hws_broker_t *self, const hws_broker_settings_t *settings
     hws_engine_options_t options = {.anchors = settings->anchors,
                                     .limits = hws_fixed_limits (&self->fixed, settings)};
     if (hws_random_fill (&options.broker_id, sizeof options.broker_id) != 0 ||
-        hws_random_fill (options.secret, sizeof options.secret) != 0) {
+        hws_random_fill (options.secret, sizeof options.secret) != 0 ||
+        hws_random_fill (options.key, sizeof options.key) != 0) {
         return HWS_ESYSTEM;
     }
     /*  No state directory yet: the id is new at each start, the epoch is the time.  */

@@ -108,23 +108,6 @@ void hws_engine_measure (hws_engine_t *self)
         (uint64_t) hws_time_min (by_default, hws_heap_first_at (&self->intervals));
 }
 
-hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,
-                           uint64_t number)
-{
-    struct {
-        hws_handle_t handle;
-        uint64_t number;
-        uint64_t role;
-    } input = {handle, number, (uint64_t) (unsigned char) role};
-    const uint64_t *const secret = self->options.secret;
-    const hws_hash_key_t keys[] = {{{secret[2], secret[3]}}, {{secret[3], secret[2]}}};
-    hws_id_t token;
-    for (size_t i = 0; i < 2; i++) {
-        hws_put_u64 (token.bytes + 8 * i, hws_hash (keys[i], hws_bytes (&input, sizeof input)));
-    }
-    return token;
-}
-
 /*  ---- Time ---- */
 
 /*  Begins a turn. A turn comes within half an interval of the one before; one that is

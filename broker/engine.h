@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/time.h"
+#include "broker/credential.h"
 #include "proto/control.h"
 
 #define HWS_ROUTING_ID_SIZE_MAX 255
@@ -71,7 +72,8 @@ typedef struct {
 typedef struct {
     uint64_t broker_id;
     uint32_t epoch;
-    uint64_t secret[4]; /* random, of this process: keys of hashes and tokens */
+    uint64_t secret[2];                   /* random, of this process: key of the maps' hashes */
+    uint8_t key[HWS_CREDENTIAL_KEY_SIZE]; /* of credentials: what it has made it knows again */
     hws_anchor_defaults_t anchors;
     hws_limits_t limits;
 } hws_engine_options_t;

@@ -4,6 +4,7 @@
 #define HWS_ENGINE_STATE_H
 
 #include "broker/anchor.h"
+#include "broker/credential.h"
 #include "broker/peer.h"
 #include "broker/seat.h"
 #include "broker/tombstone.h"
@@ -101,10 +102,6 @@ int hws_token_check (const hws_engine_t *engine, uint64_t token, hws_reason_t re
 void hws_tokens_configure (hws_engine_t *engine);
 void hws_tokens_expire (hws_engine_t *engine);
 void hws_tokens_arm (hws_engine_t *engine);
-
-/*  128 bits that only this broker can make, over a role and two numbers.  */
-hws_id_t hws_engine_token (const hws_engine_t *self, char role, hws_handle_t handle,
-                           uint64_t number);
 
 /*  An anchor came or went: the shortest heartbeat interval of all is another.  */
 void hws_engine_measure (hws_engine_t *self);

@@ -109,7 +109,8 @@ static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control
     hws_control_t answer = {.verb = HWS_VERB_OPEN};
     hws_open_ok_t *const it = &answer.as.open_ok;
     it->handle = anchor->handle;
-    it->owner_token = hws_engine_token (engine, 'o', anchor->handle, 0);
+    it->owner_token =
+        hws_credential_make (engine->options.key, HWS_CREDENTIAL_OWNER, anchor->handle, 0);
     it->heartbeat_interval_ms = anchor->heartbeat_interval_ms;
     it->reconnect_grace_ms = anchor->reconnect_grace_ms;
     it->unattached_timeout_ms = anchor->unattached_timeout_ms;

@@ -60,9 +60,11 @@ void hws_on_reserve_token (hws_engine_t *engine, hws_peer_t *peer, const hws_con
 {
     hws_control_t answer = {.verb = HWS_VERB_RESERVE_TOKEN};
     while (answer.as.token.token == 0) {
-        /* A keyed hash of a counter: nobody guesses somebody else's. */
-        const hws_id_t id =
-            hws_engine_token (engine, 't', (hws_handle_t){0}, ++engine->token_count);
+        /* A keyed hash of a counter: nobody guesses somebody else's. The epoch is in it, for the
+           key may be that of the broker's life before. */
+        const hws_handle_t life = {.hi = engine->options.broker_id, .lo = engine->options.epoch};
+        const hws_id_t id = hws_credential_make (engine->options.key, HWS_CREDENTIAL_CANCEL, life,
+                                                 ++engine->token_count);
         answer.as.token.token = hws_get_u64 (id.bytes);
     }
     hws_engine_answer (engine, peer, message, &answer);

@@ -428,15 +428,12 @@ void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
 
 int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
 {
-    struct {
-        hws_id_t client_id;
-        uint64_t session_id;
-    } key = {self->peer->client_id, self->session_id};
-    hws_attached_t attached = {
-        .handle = self->anchor->handle,
-        .sender_id = self->sender_id,
-        .session_id = self->session_id,
-        .seat_key = hws_hash (engine->peers_by_client.hash_key, hws_bytes (&key, sizeof key))};
+    hws_attached_t attached = {.handle = self->anchor->handle,
+                               .sender_id = self->sender_id,
+                               .session_id = self->session_id,
+                               .seat_key = hws_credential_seat_key (
+                                   engine->options.key, &self->peer->client_id, self->session_id),
+                               .next_bytes = self->next_bytes};
     if (self->extra) {
         memcpy (attached.label, self->extra->label, sizeof attached.label);
     }

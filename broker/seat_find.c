@@ -49,7 +49,8 @@ void hws_seat_describe (const hws_engine_t *engine, const hws_seat_t *self, hws_
     answer->acked_seq = self->acked_seq;
     answer->acked_bytes = self->acked_bytes;
     answer->record_bytes = anchor->record_bytes;
-    answer->resume_token = hws_engine_token (engine, 's', anchor->handle, answer->sender_id);
+    answer->resume_token = hws_credential_make (engine->options.key, HWS_CREDENTIAL_SENDER,
+                                                anchor->handle, answer->sender_id);
     if (self->limit_seq > self->next_seq) {
         answer->initial_credit = self->limit_seq - self->next_seq;
     }

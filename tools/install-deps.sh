@@ -7,7 +7,7 @@
 #   install-deps.sh --bench    what `make bench` measures beside Hawser
 set -eu
 
-packages="gcc make pkg-config libzmq3-dev libczmq-dev libcjson-dev libcmocka-dev iproute2 faketime"
+packages="gcc make pkg-config libzmq3-dev libczmq-dev libcjson-dev libsodium-dev libcmocka-dev iproute2 faketime"
 if [ "${1:-}" = "--dev" ]; then
     packages="$packages clang libclang-rt-14-dev clang-format-16 valgrind"
 elif [ "${1:-}" = "--bench" ]; then

@@ -220,6 +220,7 @@ typedef struct {
     uint64_t sender_id;
     uint64_t session_id;
     uint64_t seat_key;
+    uint64_t next_bytes; /* the byte position at the run's first_seq */
     hws_name_t label;
     hws_name_t user;    /* the authenticated user, or "" */
     hws_name_t address; /* the peer's network address, or "" */

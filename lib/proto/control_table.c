@@ -210,6 +210,7 @@ static const hws_member_t s_attached_members[] = {
     {"sender_id", HWS_MEMBER_DECIMAL, REQUIRED, FIELD (hws_attached_t, sender_id), .least = 1},
     {"session_id", HWS_MEMBER_DECIMAL, FIELD (hws_attached_t, session_id)},
     {"seat_key", HWS_MEMBER_DECIMAL, FIELD (hws_attached_t, seat_key)},
+    {"next_bytes", HWS_MEMBER_DECIMAL, FIELD (hws_attached_t, next_bytes)},
     {"label", HWS_MEMBER_NAME, FIELD (hws_attached_t, label)},
     {"user", HWS_MEMBER_TEXT, FIELD (hws_attached_t, user)},
     {"address", HWS_MEMBER_TEXT, FIELD (hws_attached_t, address)},

@@ -20,7 +20,8 @@ hws_engine_options_t world_options (void)
     return (hws_engine_options_t){
         .broker_id = 0xb0b0,
         .epoch = 7,
-        .secret = {1, 2, 3, 4},
+        .secret = {1, 2},
+        .key = {3, 4},
         .anchors = {.heartbeat_interval_ms = WORLD_INTERVAL_MS,
                     .reconnect_grace_ms = WORLD_GRACE_MS,
                     .unattached_timeout_ms = {.state = HWS_NULL},

@@ -22,7 +22,8 @@ static hws_engine_options_t options (void)
     return (hws_engine_options_t){
         .broker_id = 0xb0b0,
         .epoch = 7,
-        .secret = {1, 2, 3, 4},
+        .secret = {1, 2},
+        .key = {3, 4},
         .anchors = {.heartbeat_interval_ms = 1000,
                     .reconnect_grace_ms = 5001,
                     .unattached_timeout_ms = {.state = HWS_NULL},

@@ -53,7 +53,8 @@ static void start_engine (network_t *self)
     const hws_engine_options_t options = {
         .broker_id = 99,
         .epoch = ++self->epoch,
-        .secret = {1, 2, 3, 4},
+        .secret = {1, 2},
+        .key = {3, 4},
         .anchors = {.heartbeat_interval_ms = 5000,
                     .reconnect_grace_ms = 10000,
                     .orphan_ttl_ms = 30000,

@@ -334,7 +334,8 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
     const hws_engine_options_t options = {
         .broker_id = 99,
         .epoch = 1,
-        .secret = {seed, 2, 3, 4},
+        .secret = {seed, 2},
+        .key = {3, 4},
         .anchors = {.heartbeat_interval_ms = SIM_INTERVAL_MS,
                     .reconnect_grace_ms = SIM_GRACE_MS,
                     .unattached_timeout_ms = {.state = HWS_NULL},

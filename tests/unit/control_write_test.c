@@ -386,6 +386,7 @@ static void attached_body_round_trips (void **state)
     attached.sender_id = TWO_63_PLUS_1;
     attached.session_id = UINT64_MAX;
     attached.seat_key = 1;
+    attached.next_bytes = UINT64_MAX - 1;
     strcpy (attached.label, "worker \"1\"");
     strcpy (attached.address, "tcp://127.0.0.1:1");
     uint8_t buffer[512];

@@ -603,14 +603,14 @@ static void reserved_tokens_differ_and_cannot_be_counted_on (void **state)
     client_take_ok (s_sender, HWS_VERB_ATTACH);
 }
 
-static void brokers_with_other_secrets_reserve_other_tokens (void **state)
+static void brokers_with_other_keys_reserve_other_tokens (void **state)
 {
     (void) state;
     hws_control_t message = {.verb = HWS_VERB_RESERVE_TOKEN};
     client_ask (s_stranger, &message);
     const uint64_t token = client_take_ok (s_stranger, HWS_VERB_RESERVE_TOKEN)->as.token.token;
     hws_engine_options_t options = world_options ();
-    options.secret[2]++;
+    options.key[0]++;
     begin_with (&options);
     client_t *const client = client_connect (&s_world);
 
@@ -656,7 +656,7 @@ int main (void)
         TEST (cancels_outlive_the_client_that_asked_for_them),
         TEST (limit_of_a_client_can_be_changed),
         TEST (reserved_tokens_differ_and_cannot_be_counted_on),
-        TEST (brokers_with_other_secrets_reserve_other_tokens),
+        TEST (brokers_with_other_keys_reserve_other_tokens),
     };
     return cmocka_run_group_tests_name ("engine tokens", tests, NULL, NULL);
 }
