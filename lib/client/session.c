@@ -41,86 +41,6 @@ void hws_session_set_error (hws_session_t *self, int code, const char *reason)
     snprintf (self->error, sizeof self->error, "%s", reason[0] ? reason : hws_strerror (code));
 }
 
-/*  ---- Liveness ---- */
-
-/*  The smaller of two intervals, of which 0 is none.  */
-static uint64_t least_interval (uint64_t a, uint64_t b)
-{
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-/*  What has ended asks for no heartbeats, though its owner may keep it for long.  */
-static void find_interval (hws_session_t *self)
-{
-    uint64_t least = 0;
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        const hws_session_sender_t *const sender =
-            hws_container_of (link, hws_session_sender_t, link);
-        if (sender->tx.state != HWS_TX_ENDED) {
-            least = least_interval (least, sender->interval_ms);
-        }
-    }
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        const hws_session_receiver_t *const receiver =
-            hws_container_of (link, hws_session_receiver_t, link);
-        if (receiver->rx.state != HWS_RX_CLOSED) {
-            least = least_interval (least, receiver->interval_ms);
-        }
-    }
-    self->interval_ms = least;
-}
-
-static hws_ms_t interval (const hws_session_t *self)
-{
-    return self->interval_ms ? (hws_ms_t) self->interval_ms : HWS_INTERVAL_DEFAULT;
-}
-
-static hws_ms_t half_interval (const hws_session_t *self)
-{
-    return (interval (self) + 1) / 2;
-}
-
-static void set_pulse (hws_session_t *self)
-{
-    const hws_ms_t half = half_interval (self);
-    const hws_ms_t quiet_at = hws_time_min (self->heard_at, self->sent_at) + half;
-    const hws_ms_t ping_at = self->pinged_at + half;
-    const hws_ms_t dead_at = self->heard_at + 2 * interval (self);
-    self->pulse_at = hws_time_min (quiet_at > ping_at ? quiet_at : ping_at, dead_at);
-    hws_heap_set (&self->timers, &self->pulse.timer, self->pulse_at);
-}
-
-void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms)
-{
-    const uint64_t least = least_interval (self->interval_ms, interval_ms);
-    if (least != self->interval_ms) {
-        self->interval_ms = least;
-        set_pulse (self);
-    }
-}
-
-/*  Two silent intervals end the connection, but a pulse that comes late proves only that
- *  this process slept: then what the broker said meanwhile has to be read first.  */
-static void pulse (hws_session_t *self, hws_ms_t now)
-{
-    const hws_ms_t lateness = now - self->pulse_at;
-    if (lateness > half_interval (self)) {
-        self->heard_at = hws_time_min (now, self->heard_at + lateness + interval (self));
-    }
-    if (now - self->heard_at >= 2 * interval (self)) {
-        hws_session_lost (self, now, "the broker was silent for two intervals", false);
-        return;
-    }
-    find_interval (self);
-    const hws_ms_t half = half_interval (self);
-    if (now - hws_time_min (self->heard_at, self->sent_at) >= half &&
-        now - self->pinged_at >= half) {
-        hws_session_say (self, &(hws_control_t){.verb = HWS_VERB_PING, .form = HWS_FORM_REQUEST});
-        self->pinged_at = now;
-    }
-    set_pulse (self);
-}
-
 /*  ---- The connection ---- */
 
 static void say_hello (hws_session_t *self, hws_ms_t now)
@@ -202,15 +122,15 @@ void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool 
     hws_heap_set (&self->timers, &self->retry.timer, now + wait_ms);
 }
 
-/*  HELLO was answered. What was there before goes on when it is the same broker in the
- *  same epoch; else it is lost (resume across a restart is not offered yet).  */
+/*  HELLO was answered. What was there before goes on when it is the same broker, also in another
+ *  epoch; at another broker it is lost.  */
 static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *answer)
 {
     if (!advance (self, HWS_SESSION_EVENT_WELCOMED)) {
         return;
     }
-    const bool is_same =
-        !self->was_up || (answer->broker_id == self->broker_id && answer->epoch == self->epoch);
+    const bool is_another = self->was_up && answer->broker_id != self->broker_id;
+    const bool is_new_epoch = self->was_up && !is_another && answer->epoch != self->epoch;
     hws_heap_clear (&self->timers, &self->give_up.timer);
     self->is_lost_since_up = false;
     self->was_up = true;
@@ -227,12 +147,12 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     if (self->batch_bytes > BATCH_BYTES_MAX) {
         self->batch_bytes = BATCH_BYTES_MAX;
     }
-    if (!is_same) {
-        hws_session_end_all (self, HWS_CAUSE_LOST, "the broker was restarted");
+    if (is_another) {
+        hws_session_end_all (self, HWS_CAUSE_LOST, "another broker answers");
     }
-    hws_session_resume_tokens (self, now, is_same);
-    hws_session_resume (self, now);
-    set_pulse (self);
+    hws_session_resume_tokens (self, now, !is_another && !is_new_epoch);
+    hws_session_resume (self, now, is_new_epoch);
+    hws_session_set_pulse (self);
 }
 
 static void hello_answered (hws_session_t *self, hws_ms_t now, const hws_control_t *control)
@@ -401,7 +321,7 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
         }
         break;
     case HWS_ABOUT_PULSE:
-        pulse (self, now);
+        hws_session_pulse (self, now);
         break;
     case HWS_ABOUT_FLUSH: {
         hws_session_receiver_t *const receiver = request->owner;

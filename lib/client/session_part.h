@@ -1,10 +1,11 @@
 /*  What the files of the session share with each other; nobody else includes this.
  *
- *  session.c has the connection, its liveness and time; session_request.c requests and
- *  the outbox; session_attach.c how a stream begins; session_sender.c and session_receiver.c
- *  what the broker and the application say of one stream or anchor; session_anchor.c a sender's
- *  cancel of its anchor; session_token.c the cancel tokens; session_batch.c the batches, in and
- *  out; session_flush.c what waits to leave together.
+ *  session.c has the connection and time; session_liveness.c the pulse; session_again.c what is
+ *  said again on a new connection; session_request.c requests and the outbox; session_attach.c how
+ *  a stream begins; session_sender.c and session_receiver.c what the broker and the application say
+ *  of one stream or anchor; session_anchor.c a sender's cancel of its anchor; session_token.c the
+ * cancel tokens; session_batch.c the batches, in and out; session_flush.c what waits to leave
+ * together.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
@@ -12,9 +13,6 @@
 #include "client/session.h"
 
 /*  ---- session.c ---- */
-
-/*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
-void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
 
 /*  The last word on what went wrong: the reason, or what the code says.  */
 void hws_session_set_error (hws_session_t *self, int code, const char *reason);
@@ -24,6 +22,27 @@ static inline bool hws_session_is_away (const hws_session_t *self)
 {
     return self->is_lost_since_up;
 }
+
+/*  ---- session_liveness.c ---- */
+
+/*  A stream has told its heartbeat interval: pings and judgement may be due earlier.  */
+void hws_session_add_interval (hws_session_t *self, uint64_t interval_ms);
+
+/*  The connection is up: sets the time of the first pulse. The pulse is due: pings, judges.  */
+void hws_session_set_pulse (hws_session_t *self);
+void hws_session_pulse (hws_session_t *self, hws_ms_t now);
+
+/*  ---- session_again.c ---- */
+
+/*  The connection is lost. A new one is up, at the broker of before, perhaps in a new epoch.  */
+void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up);
+void hws_session_resume (hws_session_t *self, hws_ms_t now, bool is_new_epoch);
+
+/*  The connection is lost: what waits for nothing but the broker's word on its cancel ends
+ *  here.  */
+void hws_session_forsake (hws_session_t *self);
+void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason);
+void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
 
 /*  ---- session_request.c ---- */
 
@@ -109,7 +128,8 @@ bool hws_session_file_ready (hws_session_sender_t *sender);
 /*  The sender's part of: a lost connection, a new one, the end of all streams, a HELLO
  *  that was refused.  */
 void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
-void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                bool is_new_epoch);
 void hws_session_forsake_sender (hws_session_sender_t *sender);
 void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const char *reason);
 
@@ -135,15 +155,15 @@ void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *
  *  receiver's, is cancelled.  */
 void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle);
 
-/*  Everything again on a new connection, and the other events that all streams share.  */
-void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up);
-void hws_session_resume (hws_session_t *self, hws_ms_t now);
-
-/*  The connection is lost: what waits for nothing but the broker's word on its cancel ends
- *  here.  */
-void hws_session_forsake (hws_session_t *self);
-void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason);
-void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
+/*  The receiver's part of: a lost connection, a new one, the CANCEL that it owes then, the end of
+ *  all streams.  */
+void hws_session_suspend_receiver (hws_session_t *self, hws_ms_t now,
+                                   hws_session_receiver_t *receiver);
+void hws_session_resume_receiver (hws_session_t *self, hws_ms_t now,
+                                  hws_session_receiver_t *receiver, bool is_new_epoch);
+void hws_session_close_again (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+void hws_session_end_receiver (hws_session_receiver_t *receiver, uint16_t cause,
+                               const char *reason);
 
 /*  The anchor was seen to miss something: it is opened again.  */
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);

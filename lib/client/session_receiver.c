@@ -287,73 +287,48 @@ void hws_session_remove_receiver (hws_session_receiver_t *receiver)
     hws_rx_fini (&receiver->rx);
 }
 
-/*  ---- Everything again ---- */
+/*  ---- Connections come and go ---- */
 
-void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
+void hws_session_suspend_receiver (hws_session_t *self, hws_ms_t now,
+                                   hws_session_receiver_t *receiver)
 {
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_receiver_t *const receiver = receiver_of (link);
-        hws_session_settle (self, &receiver->open);
-        hws_session_settle (self, &receiver->close);
-        if (receiver->rx.state == HWS_RX_OPENING) {
-            receiver->asked_at = was_up ? now : receiver->asked_at;
-            await_broker (self, receiver);
-        }
-    }
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_sender_t *const sender = hws_container_of (link, hws_session_sender_t, link);
-        hws_session_suspend_sender (self, was_up ? now : sender->asked_at, sender);
-    }
-    hws_session_suspend_tokens (self, now, was_up);
-    hws_session_drop_acks (self);
-}
-
-void hws_session_resume (hws_session_t *self, hws_ms_t now)
-{
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_receiver_t *const receiver = receiver_of (link);
-        if (receiver->rx.state == HWS_RX_CLOSED) {
-            continue;
-        }
-        if (receiver->rx.state == HWS_RX_OPENING) {
-            receiver->asked_at = now;
-        }
-        hws_rx_reconnected (&receiver->rx);
-        ask_open (self, now, receiver);
-    }
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_receiver_t *const receiver = receiver_of (link);
-        if (receiver->is_close_owed) {
-            say_close (self, now, receiver);
-        }
-    }
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_resume_sender (self, now, hws_container_of (link, hws_session_sender_t, link));
+    hws_session_settle (self, &receiver->open);
+    hws_session_settle (self, &receiver->close);
+    if (receiver->rx.state == HWS_RX_OPENING) {
+        receiver->asked_at = now < receiver->asked_at ? receiver->asked_at : now;
+        await_broker (self, receiver);
     }
 }
 
-void hws_session_forsake (hws_session_t *self)
+void hws_session_resume_receiver (hws_session_t *self, hws_ms_t now,
+                                  hws_session_receiver_t *receiver, bool is_new_epoch)
 {
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_close_here (receiver_of (link), HWS_EUNREACHABLE);
+    if (is_new_epoch) {
+        hws_session_end_receiver (receiver, HWS_CAUSE_LOST, "the broker was restarted");
     }
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_forsake_sender (hws_container_of (link, hws_session_sender_t, link));
+    if (receiver->rx.state == HWS_RX_CLOSED) {
+        return;
+    }
+    if (receiver->rx.state == HWS_RX_OPENING) {
+        receiver->asked_at = now;
+    }
+    hws_rx_reconnected (&receiver->rx);
+    ask_open (self, now, receiver);
+}
+
+void hws_session_close_again (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
+{
+    if (receiver->is_close_owed) {
+        say_close (self, now, receiver);
     }
 }
 
-void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason)
+void hws_session_end_receiver (hws_session_receiver_t *receiver, uint16_t cause, const char *reason)
 {
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_receiver_t *const receiver = receiver_of (link);
-        if (receiver->rx.state != HWS_RX_OPENING && receiver->rx.state != HWS_RX_CLOSED) {
-            finish (receiver, cause, reason);
-        }
-        receiver->is_close_owed = false; /* whom it was owed is gone */
+    if (receiver->rx.state != HWS_RX_OPENING && receiver->rx.state != HWS_RX_CLOSED) {
+        finish (receiver, cause, reason);
     }
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_end_sender (hws_container_of (link, hws_session_sender_t, link), cause, reason);
-    }
+    receiver->is_close_owed = false; /* whom it was owed is gone */
 }
 
 void hws_session_refuse_receiver (hws_session_receiver_t *receiver, int code, const char *reason)
@@ -363,16 +338,4 @@ void hws_session_refuse_receiver (hws_session_receiver_t *receiver, int code, co
         receiver->rx.result = code;
         finish (receiver, HWS_CAUSE_TRANSPORT, reason);
     }
-}
-
-void hws_session_refuse_new (hws_session_t *self, int code, const char *reason)
-{
-    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
-        hws_session_refuse_receiver (receiver_of (link), code, reason);
-    }
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_refuse_sender (hws_container_of (link, hws_session_sender_t, link), code,
-                                   reason);
-    }
-    hws_session_refuse_tokens (self, code);
 }

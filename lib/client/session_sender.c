@@ -229,8 +229,12 @@ void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_
     }
 }
 
-void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                bool is_new_epoch)
 {
+    if (is_new_epoch) {
+        hws_session_end_sender (sender, HWS_CAUSE_LOST, "the broker was restarted");
+    }
     const bool is_new = hws_tx_is_new (&sender->tx);
     if (is_new) {
         sender->asked_at = now;
