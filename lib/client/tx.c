@@ -135,14 +135,9 @@ static void count_record (hws_tx_t *self, size_t size)
     self->record_payload += size;
 }
 
-int hws_tx_adopt (hws_tx_t *self, hws_tx_parts_t *parts)
+/*  Appends the record that is in parts, and takes them.  */
+static void put_parts (hws_tx_t *self, hws_tx_parts_t *parts)
 {
-    self->is_reserved = false;
-    int rc = check_record (self, parts->payload);
-    rc = rc ? rc : admit (self, parts->count, parts->size);
-    if (rc) {
-        return rc;
-    }
     hws_tx_slice_close (self);
     hws_link_t *link;
     while ((link = hws_list_pop (&parts->slices)) != NULL) {
@@ -153,7 +148,17 @@ int hws_tx_adopt (hws_tx_t *self, hws_tx_parts_t *parts)
         count_appended (self, slice, slice->count, slice->size);
     }
     count_record (self, parts->payload);
-    return 0;
+}
+
+int hws_tx_adopt (hws_tx_t *self, hws_tx_parts_t *parts)
+{
+    self->is_reserved = false;
+    int rc = check_record (self, parts->payload);
+    rc = rc ? rc : admit (self, parts->count, parts->size);
+    if (!rc) {
+        put_parts (self, parts);
+    }
+    return rc;
 }
 
 static int admit_parts (hws_tx_t *self, size_t size)
@@ -171,17 +176,14 @@ int hws_tx_probe (hws_tx_t *self, size_t size)
                                         : admit (self, 1, HWS_RECORD_HEADER_SIZE + size);
 }
 
-/*  The same for a caller that has no lock to spare: refuses before it copies.  */
-static int append_large (hws_tx_t *self, const void *data, size_t size)
+/*  Cuts a large record, which was admitted, and appends it.  */
+static int put_large (hws_tx_t *self, const void *data, size_t size)
 {
-    int rc = admit_parts (self, size);
     hws_tx_parts_t parts;
-    rc = rc ? rc : hws_tx_parts_init (&parts, self->blocks, self->part_bytes, data, size);
-    if (rc) {
-        return rc;
+    const int rc = hws_tx_parts_init (&parts, self->blocks, self->part_bytes, data, size);
+    if (!rc) {
+        put_parts (self, &parts);
     }
-    rc = hws_tx_adopt (self, &parts);
-    hws_tx_parts_fini (&parts);
     return rc;
 }
 
@@ -213,25 +215,24 @@ static inline bool is_plain (const hws_tx_t *self, size_t size)
            (size <= self->record_bytes || self->record_bytes == 0);
 }
 
-static int append_anyhow (hws_tx_t *self, const void *data, size_t size)
+/*  Appends a record that was admitted.  */
+static int put_anyhow (hws_tx_t *self, const void *data, size_t size)
 {
-    int rc = check_record (self, size);
-    if (rc) {
-        return rc;
-    }
     if (hws_tx_is_large (self, size)) {
-        return append_large (self, data, size);
+        return put_large (self, data, size);
     }
     const size_t wire = HWS_RECORD_HEADER_SIZE + size;
-    rc = admit (self, 1, wire);
-    if (rc) {
-        return rc;
-    }
     if (wire > self->room && !hws_tx_slice_new (self, HWS_RUN_RECORDS, wire)) {
         return HWS_ENO_MEMORY;
     }
     put_record (self, data, size);
     return 0;
+}
+
+static int append_anyhow (hws_tx_t *self, const void *data, size_t size)
+{
+    const int rc = hws_tx_probe (self, size);
+    return rc ? rc : put_anyhow (self, data, size);
 }
 
 int hws_tx_append (hws_tx_t *self, const void *data, size_t size)
@@ -283,22 +284,27 @@ int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
     return 0;
 }
 
+/*  The room was promised, though a broker of another epoch may not know of that.  */
 int hws_tx_commit (hws_tx_t *self, size_t size)
 {
     if (!self->is_reserved || size > self->reserved_size) {
         return HWS_EINVALID;
     }
-    if (self->is_scratch_used) {
-        return hws_tx_append (self, self->scratch, size);
-    }
     self->is_reserved = false;
-    const int rc = refusal (self);
+    int rc = refusal (self);
     if (rc) {
         return rc;
     }
-    hws_record_put (self->at, (uint32_t) size);
-    take_record (self, size);
-    return 0;
+    if (self->is_scratch_used) {
+        rc = put_anyhow (self, self->scratch, size);
+    } else {
+        hws_record_put (self->at, (uint32_t) size);
+        take_record (self, size);
+    }
+    if (self->end_seq > self->limit_seq || self->end_bytes > self->limit_bytes) {
+        hws_tx_fit (self);
+    }
+    return rc;
 }
 
 /*  Appends one number of another type, with a body of `size` bytes for the caller to write at
@@ -340,7 +346,7 @@ static int append_ending (hws_tx_t *self, hws_run_type_t type)
                                              : refusal (self);
     }
     self->is_reserved = false;
-    self->want_bytes = 0;
+    hws_tx_want_nothing (self);
     uint8_t *body;
     const int rc = append_single (self, type, HWS_ENDING_HEADER_SIZE, &body);
     if (rc) {

@@ -69,6 +69,8 @@ typedef struct {
     uint64_t limit_seq, limit_bytes; /* allowed */
     uint64_t due_seq, due_bytes;     /* may leave, if it is_gathered; else all may */
     bool is_gathered;                /* what is appended waits until it is flushed */
+    bool is_over;                    /* more is appended than the limits let pass, which is … */
+    uint64_t fit_seq, fit_bytes;     /*   … what is before this */
     bool has_ending;                 /* its own ending is appended */
     uint64_t want_bytes;             /* asked for with WINDOW for a large record; 0: nothing */
     bool owes_window;                /* was asked to give back, and has not answered */
@@ -159,6 +161,10 @@ bool hws_tx_cancel (hws_tx_t *self);
 /*  The attach was answered: positions and limits in force.  */
 void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer);
 
+/*  The answer that comes next is of another epoch: what the broker of before has allowed is void.
+ *  More may be appended than the new limits let pass; that waits, and nothing of it is lost.  */
+void hws_tx_forget_limits (hws_tx_t *self);
+
 /*  Before the attach is answered records may be appended, and sent behind ATTACH, up to this
  *  window, none of them in parts; and so may the ending. What became of them the answer tells.  */
 void hws_tx_set_early (hws_tx_t *self, uint64_t records, uint64_t bytes);
@@ -199,10 +205,17 @@ int hws_tx_result_of (const char *ending);
 void hws_tx_flush (hws_tx_t *self);
 void hws_tx_flush_to (hws_tx_t *self, uint64_t seq, uint64_t bytes);
 
-/*  The number that may not leave yet.  */
+/*  The number that may not leave yet, and the position there.  */
 static inline uint64_t hws_tx_due_seq (const hws_tx_t *self)
 {
-    return self->is_gathered ? self->due_seq : self->end_seq;
+    const uint64_t due_seq = self->is_gathered ? self->due_seq : self->end_seq;
+    return self->is_over && self->fit_seq < due_seq ? self->fit_seq : due_seq;
+}
+
+static inline uint64_t hws_tx_due_bytes (const hws_tx_t *self)
+{
+    const uint64_t due_bytes = self->is_gathered ? self->due_bytes : self->end_bytes;
+    return self->is_over && self->fit_bytes < due_bytes ? self->fit_bytes : due_bytes;
 }
 
 /*  Whether hws_tx_take has something.  */

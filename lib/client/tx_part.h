@@ -2,7 +2,7 @@
  *
  *  tx.c has what the application does: it appends, reserves, ends. tx_slice.c has the memory.
  *  tx_send.c has what the broker makes of it: what is acknowledged, what is sent, and sent
- *  again.
+ *  again. tx_window.c has limits that are lower than what the application was promised.
  *
  *  A slice and all that belongs to it lie in one block:
  *
@@ -98,6 +98,9 @@ uint32_t hws_tx_slice_offset (hws_tx_slice_t *self, uint32_t number);
 /*  How many numbers from `number`, at `offset`, on fit into `room`, and their size.  */
 uint32_t hws_tx_slice_fit (hws_tx_slice_t *self, uint32_t number, uint32_t offset, size_t room,
                            uint32_t *size);
+
+/*  Finds out how far the limits let pass what is appended.  */
+void hws_tx_fit (hws_tx_t *self);
 
 /*  RETURN came.  */
 void hws_tx_give_back (hws_tx_t *self);

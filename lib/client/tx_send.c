@@ -98,6 +98,11 @@ static uint64_t sum (uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+void hws_tx_forget_limits (hws_tx_t *self)
+{
+    self->limit_seq = self->limit_bytes = 0;
+}
+
 void hws_tx_set_early (hws_tx_t *self, uint64_t records, uint64_t bytes)
 {
     self->is_early = true;
@@ -134,6 +139,7 @@ void hws_tx_attached (hws_tx_t *self, const hws_attach_ok_t *answer)
     if (answer->acked_seq <= self->sent_seq) {
         acknowledge (self, answer->acked_seq);
     }
+    hws_tx_fit (self);
     if (self->state == HWS_TX_ENDED) {
         return;
     }
@@ -156,6 +162,9 @@ void hws_tx_grant (hws_tx_t *self, const hws_grant_t *grant)
         acknowledge (self, grant->acked_seq);
     }
     raise_limits (self, grant->limit_seq, grant->limit_bytes);
+    if (self->is_over) {
+        hws_tx_fit (self);
+    }
     if ((grant->flags & HWS_GRANT_REWIND) && grant->next_seq >= self->acked_seq &&
         grant->next_seq <= self->sent_seq) {
         rewind_to (self, grant->next_seq);
@@ -212,10 +221,11 @@ static uint32_t cut (const hws_tx_t *self, size_t room, uint32_t *size)
     const uint32_t from = (uint32_t) (self->next_bytes - slice->first_bytes);
     const uint32_t number = (uint32_t) (self->next_seq - slice->first_seq);
     const bool is_due = hws_tx_slice_end (slice) <= hws_tx_due_seq (self);
-    const uint32_t end = is_due ? slice->size : (uint32_t) (self->due_bytes - slice->first_bytes);
+    const uint32_t end =
+        is_due ? slice->size : (uint32_t) (hws_tx_due_bytes (self) - slice->first_bytes);
     if (end - from <= room) {
         *size = end - from;
-        return is_due ? slice->count - number : (uint32_t) (self->due_seq - self->next_seq);
+        return is_due ? slice->count - number : (uint32_t) (hws_tx_due_seq (self) - self->next_seq);
     }
     return hws_tx_slice_fit (slice, number, from, room, size);
 }
@@ -225,9 +235,10 @@ static uint32_t cut (const hws_tx_t *self, size_t room, uint32_t *size)
 bool hws_tx_can_lend (const hws_tx_t *self)
 {
     const hws_tx_slice_t *const slice = self->next;
-    return hws_tx_has_runs (self) && !self->is_gathered && slice != self->open && !slice->is_lent &&
-           self->next_seq == slice->first_seq && slice->size >= HWS_TX_LENT_MIN &&
-           slice->size >= hws_tx_body_max (self) / 4 * 3 && slice->size <= hws_tx_body_max (self);
+    return hws_tx_has_runs (self) && !self->is_gathered && !self->is_over && slice != self->open &&
+           !slice->is_lent && self->next_seq == slice->first_seq &&
+           slice->size >= HWS_TX_LENT_MIN && slice->size >= hws_tx_body_max (self) / 4 * 3 &&
+           slice->size <= hws_tx_body_max (self);
 }
 
 size_t hws_tx_take (hws_tx_t *self, uint64_t stream, uint8_t *at, size_t room, uint32_t runs_max,
