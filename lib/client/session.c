@@ -104,6 +104,7 @@ void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool 
     hws_session_settle (self, &self->hello);
     hws_session_settle (self, &self->bye);
     hws_heap_clear (&self->timers, &self->pulse.timer);
+    self->is_broker_leaving = false;
     if (self->state == HWS_SESSION_GONE) {
         return;
     }
@@ -149,6 +150,7 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     }
     if (is_another) {
         hws_session_end_all (self, HWS_CAUSE_LOST, "another broker answers");
+        hws_session_forget_ended (self);
     }
     hws_session_resume_tokens (self, now, !is_another && !is_new_epoch);
     hws_session_resume (self, now, is_new_epoch);
@@ -202,10 +204,13 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
         hws_session_attach_answered (self, now, request->owner, control);
         break;
     case HWS_ABOUT_CANCEL:
-        hws_session_cancel_answered (request->owner, control);
+        hws_session_cancel_answered (self, now, request->owner, control);
         break;
     case HWS_ABOUT_CANCEL_ANCHOR:
-        hws_session_cancel_anchor_answered (request->owner, control);
+        hws_session_cancel_anchor_answered (self, now, request->owner, control);
+        break;
+    case HWS_ABOUT_ENDED:
+        hws_session_ended_answered (self, now, request, control);
         break;
     case HWS_ABOUT_TOKEN:
         hws_session_token_answered (self, request, control);
@@ -237,6 +242,18 @@ static void say_again (hws_session_t *self, hws_ms_t now)
     greet_again (self, now);
 }
 
+/*  The broker is leaving. Nothing ends: what is seated goes on here as long as the connection does,
+ *  and what is not waits for the next one.  */
+static void goaway (hws_session_t *self, hws_ms_t now, const char *reason)
+{
+    snprintf (self->error, sizeof self->error, "the broker is leaving: %.*s", GOAWAY_TEXT_MAX,
+              reason);
+    self->is_broker_leaving = true;
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_hold_attach (self, now, hws_container_of (link, hws_session_sender_t, link));
+    }
+}
+
 /*  A message that the broker sends by itself.  */
 static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *control)
 {
@@ -254,8 +271,7 @@ static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *contro
         say_again (self, now);
         break;
     case HWS_VERB_GOAWAY:
-        snprintf (self->error, sizeof self->error, "the broker is leaving: %.*s", GOAWAY_TEXT_MAX,
-                  control->as.reason);
+        goaway (self, now, control->as.reason);
         break;
     case HWS_VERB_HELLO:
     case HWS_VERB_OPEN:
@@ -350,6 +366,9 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
         break;
     case HWS_ABOUT_CANCEL_ANCHOR:
         hws_session_cancel_anchor_due (self, now, request->owner);
+        break;
+    case HWS_ABOUT_ENDED:
+        hws_session_ended_due (self, now, request);
         break;
     case HWS_ABOUT_TOKEN:
         hws_session_token_due (self, now, request);
@@ -469,6 +488,7 @@ void hws_session_fini (hws_session_t *self)
 {
     hws_assert (self->senders.count == 0 && self->receivers.count == 0);
     hws_session_forget_tokens (self);
+    hws_session_forget_ended (self);
     hws_session_drop_outbox (self);
     hws_session_drop_acks (self);
     hws_map_fini (&self->sessions);

@@ -23,6 +23,10 @@
 #define HWS_HELLO_WAIT_MS    5000 /* the greeting; then the connection is given up */
 #define HWS_WANT_RETRY_MS    500
 
+#define HWS_ORPHAN_MS        30000 /* an ending that was not clean is remembered so long … */
+#define HWS_ENDED_MAX        1024  /*   … and so many of them, the last ones */
+#define HWS_RECEIVER_BACK_MS 10000 /* after a restart a name is waited for at least so long */
+
 #define HWS_AGAIN_MS 200 /* between two times that the broker has everything said again */
 
 #define HWS_ATTACH_WAIT_MAX_MS 60000 /* of one ATTACH; then it is asked again */
@@ -63,6 +67,7 @@ typedef enum {
     HWS_ABOUT_ATTACH,        /* a sender */
     HWS_ABOUT_CANCEL,        /* a sender: its own CANCEL */
     HWS_ABOUT_CANCEL_ANCHOR, /* a sender: CANCEL of the whole anchor */
+    HWS_ABOUT_ENDED,         /* a remembered ending: ATTACH; then when it is forgotten */
     HWS_ABOUT_TOKEN,         /* a cancelled token; then when it is forgotten */
     HWS_ABOUT_WANT,          /* a sender: WINDOW; a timer only */
     HWS_ABOUT_RETRY,         /* the session: connect, or say HELLO, again; a timer only */
@@ -107,8 +112,11 @@ struct hws_session_sender {
     hws_map_node_t node;   /* by `key` */
     uint8_t key[8];        /* session id, as bytes of the map */
     uint64_t session_id;   /* names the stream to the broker */
+    uint64_t epoch;        /* of the broker that has answered ATTACH last; 0: none yet */
+    hws_id_t resume_token; /* from there: another epoch wants to see it */
     hws_ms_t asked_at;     /* ATTACH; or when the connection was lost since */
     hws_ms_t wait_until;   /* asked_at + wait_ms */
+    bool is_heard_maybe;   /* an earlier epoch may have seated it, and did not answer */
     hws_ms_t again_at;     /* an unknown stream is attached again then at the earliest */
     uint64_t interval_ms;  /* the anchor's heartbeat interval; 0: not told yet */
     uint64_t want_said;    /* what the last WINDOW asked for */
@@ -185,6 +193,7 @@ struct hws_session {
     size_t held_bytes;  /* these, as they would lie in a batch */
     hws_list_t touched; /* receivers that the batch at hand brought something */
     hws_list_t tokens;  /* cancelled here, in session_token.c */
+    hws_list_t ended;   /* streams that ended otherwise than clean, in session_ended.c */
     hws_list_t busy;    /* anchors (rx) that may have acknowledgements or cancels to say */
     hws_list_t left;    /* acknowledgements of receivers that are gone, in session_batch.c */
     hws_map_t sessions; /* senders by session id */
@@ -200,6 +209,7 @@ struct hws_session {
     bool is_disconnect_due; /* HWS_ACTION_DISCONNECT is */
     bool was_up;            /* ever */
     bool is_lost_since_up;  /* the give-up timer runs */
+    bool is_broker_leaving; /* GOAWAY came on this connection: it gets nothing new */
     uint64_t interval_ms;   /* the least of all streams at the last pulse or since; 0: none yet */
     hws_ms_t heard_at;
     hws_ms_t sent_at;

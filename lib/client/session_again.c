@@ -24,6 +24,7 @@ void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
         hws_session_sender_t *const sender = sender_of (link);
         hws_session_suspend_sender (self, was_up ? now : sender->asked_at, sender);
     }
+    hws_session_suspend_ended (self);
     hws_session_suspend_tokens (self, now, was_up);
     hws_session_drop_acks (self);
 }
@@ -39,6 +40,7 @@ void hws_session_resume (hws_session_t *self, hws_ms_t now, bool is_new_epoch)
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_resume_sender (self, now, sender_of (link), is_new_epoch);
     }
+    hws_session_resume_ended (self, now, is_new_epoch);
 }
 
 void hws_session_forsake (hws_session_t *self)

@@ -34,13 +34,29 @@ void hws_session_cancel_anchor (hws_session_t *self, hws_ms_t now, hws_session_s
     if (hws_session_is_away (self)) {
         hws_session_tell_anchor_result (sender, HWS_EUNREACHABLE);
     } else if (self->state == HWS_SESSION_UP && !is_asked) {
+        hws_session_cancel_anchor_owed (self, now, sender);
+    }
+}
+
+void hws_session_cancel_anchor_owed (hws_session_t *self, hws_ms_t now,
+                                     hws_session_sender_t *sender)
+{
+    const bool is_too_early = hws_session_is_resuming (sender) && sender->tx.state != HWS_TX_ENDED;
+    if (sender->is_anchor_cancel_owed && !is_too_early &&
+        !hws_map_node_is_in (&sender->cancel_anchor.node)) {
         say (self, now, sender);
     }
 }
 
-void hws_session_cancel_anchor_answered (hws_session_sender_t *sender, const hws_control_t *control)
+void hws_session_cancel_anchor_answered (hws_session_t *self, hws_ms_t now,
+                                         hws_session_sender_t *sender, const hws_control_t *control)
 {
-    hws_session_settle (sender->session, &sender->cancel_anchor);
+    hws_session_settle (self, &sender->cancel_anchor);
+    if (control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EBUSY) {
+        hws_heap_set (&self->timers, &sender->cancel_anchor.timer,
+                      hws_time_after (now, HWS_ATTACH_AGAIN_MS));
+        return;
+    }
     sender->is_anchor_cancel_owed = false;
     hws_session_tell_anchor_result (sender,
                                     control->form == HWS_FORM_OK ? 0 : control->as.refusal.code);

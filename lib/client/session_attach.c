@@ -5,6 +5,14 @@
 
 /*  ---- Attaching ---- */
 
+/*  How long the broker may be silent by itself: one that has just begun waits until the receiver of
+ *  an earlier epoch's anchor is back.  */
+static hws_ms_t silence_ms (const hws_session_t *self, const hws_session_sender_t *sender)
+{
+    return sender->has_handle && hws_handle_epoch (sender->handle) < self->epoch ? HWS_ORPHAN_MS
+                                                                                 : 0;
+}
+
 /*  When a first answer is not waited for any more, although there is a connection.  */
 static hws_ms_t give_up_at (const hws_session_t *self, const hws_session_sender_t *sender)
 {
@@ -12,8 +20,9 @@ static hws_ms_t give_up_at (const hws_session_t *self, const hws_session_sender_
     if (!hws_tx_is_new (&sender->tx) || connect_ms < 0) {
         return HWS_NEVER;
     }
-    const bool is_patient = sender->wait_until > sender->asked_at;
-    return hws_time_after (is_patient ? sender->wait_until : sender->asked_at, connect_ms);
+    const hws_ms_t silent_until = hws_time_after (sender->asked_at, silence_ms (self, sender));
+    const bool is_patient = sender->wait_until > silent_until;
+    return hws_time_after (is_patient ? sender->wait_until : silent_until, connect_ms);
 }
 
 /*  How long the broker is asked to wait, with a first ATTACH.  */
@@ -33,8 +42,37 @@ void hws_session_await_answer (hws_session_t *self, hws_ms_t now, hws_session_se
                   hws_time_min (hws_time_after (now, retry_ms), give_up_at (self, sender)));
 }
 
+/*  What a broker of another epoch has to know of a stream.  */
+static void add_resume (const hws_session_sender_t *sender, hws_attach_t *attach)
+{
+    const hws_tx_t *const tx = &sender->tx;
+    attach->has_resume = true;
+    attach->resume.sender_id = tx->sender_id;
+    attach->resume.resume_token = sender->resume_token;
+    attach->resume.acked_seq = tx->acked_seq;
+    attach->resume.acked_bytes = tx->acked_bytes;
+    attach->resume.next_seq = tx->sent_seq;
+    if (tx->state == HWS_TX_CANCELLING) {
+        snprintf (attach->resume.ending, sizeof attach->resume.ending, "%s",
+                  hws_ending_word (HWS_RUN_CANCELLED));
+        snprintf (attach->resume.code, sizeof attach->resume.code, "%s",
+                  hws_cause_word (HWS_CAUSE_INTERRUPTED));
+    }
+}
+
+/*  Whether it has to wait for the next broker: the present one is leaving, and has not seated it.
+ */
+static bool is_held (const hws_session_t *self, const hws_session_sender_t *sender)
+{
+    return self->is_broker_leaving && sender->epoch != self->epoch;
+}
+
 void hws_session_ask_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
+    if (is_held (self, sender)) {
+        hws_session_hold_attach (self, now, sender);
+        return;
+    }
     hws_control_t control = {.verb = HWS_VERB_ATTACH};
     hws_attach_t *const attach = &control.as.attach;
     attach->has_handle = sender->has_handle;
@@ -48,18 +86,34 @@ void hws_session_ask_attach (hws_session_t *self, hws_ms_t now, hws_session_send
     attach->supported_transport_keys =
         (hws_words_t){.count = 2, .word = {HWS_TRANSPORT_MUX, HWS_TRANSPORT_DEDICATED}};
     attach->wait_ms = wait_ms_of (sender, now);
+    if (hws_session_is_resuming (sender)) {
+        add_resume (sender, attach);
+    }
     hws_session_ask (self, now, &sender->attach, &control, HWS_REQUEST_RETRY_MS);
     hws_session_await_answer (self, now, sender);
     hws_tx_attach_said (&sender->tx);
     hws_session_file_ready (sender);
 }
 
-void hws_session_await_broker (hws_session_t *self, hws_session_sender_t *sender)
+static hws_ms_t broker_awaited_until (const hws_session_t *self, const hws_session_sender_t *sender)
 {
     const int64_t connect_ms = self->options.connect_ms;
     const hws_ms_t at = connect_ms < 0 ? HWS_NEVER : hws_time_after (sender->asked_at, connect_ms);
-    hws_heap_set (&self->timers, &sender->attach.timer,
-                  at < sender->wait_until ? sender->wait_until : at);
+    return at < sender->wait_until ? sender->wait_until : at;
+}
+
+void hws_session_await_broker (hws_session_t *self, hws_session_sender_t *sender)
+{
+    hws_heap_set (&self->timers, &sender->attach.timer, broker_awaited_until (self, sender));
+}
+
+void hws_session_hold_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
+{
+    if (is_held (self, sender) && hws_tx_is_new (&sender->tx)) {
+        hws_tx_suspend (&sender->tx);
+        sender->asked_at = now;
+        hws_session_await_broker (self, sender);
+    }
 }
 
 /*  Files the sender and asks for its seat.  */
@@ -67,6 +121,8 @@ static void begin (hws_session_t *self, hws_ms_t now, hws_session_sender_t *send
 {
     sender->session = self;
     sender->session_id = ++self->last_session_id;
+    sender->epoch = 0;
+    sender->is_heard_maybe = false;
     sender->asked_at = now;
     sender->again_at = now;
     sender->is_cancel_owed = sender->is_ended_here = sender->is_anchor_cancel_owed = false;
@@ -132,7 +188,7 @@ void hws_session_attach_again (hws_session_t *self, hws_ms_t now, hws_session_se
 
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
-    const bool is_up = self->state == HWS_SESSION_UP;
+    const bool is_up = self->state == HWS_SESSION_UP && !is_held (self, sender);
     if (is_up && hws_map_node_is_in (&sender->attach.node) && now >= give_up_at (self, sender)) {
         snprintf (self->error, sizeof self->error, "the broker does not answer ATTACH");
         hws_session_tell_end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT),
@@ -142,21 +198,24 @@ void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_send
         hws_session_ask_attach (self, now, sender);
     } else if (is_up) {
         hws_session_attach_again (self, now, sender);
-    } else if (hws_tx_is_new (&sender->tx)) {
+    } else if (hws_tx_is_new (&sender->tx) && now >= broker_awaited_until (self, sender)) {
         hws_session_tell_end (sender, HWS_EUNREACHABLE, hws_error_word (HWS_ETRANSPORT),
                               self->error);
+    } else if (hws_tx_is_new (&sender->tx)) {
+        hws_session_await_broker (self, sender);
     }
 }
 
 /*  ---- The answer ---- */
 
 /*  Whether the program would rather wait: the broker did so only as long as it was asked to,
- *  or as it does.  */
+ *  or as it does. Who may have been heard does not fail for want of a place to wait.  */
 static bool has_patience (const hws_session_sender_t *sender, hws_ms_t now, int code)
 {
-    return (code == HWS_ENOT_FOUND || code == HWS_EREMOVED_DURING_BIND ||
-            code == HWS_EBUFFER_FULL) &&
-           now < sender->wait_until;
+    const bool is_awaited = code == HWS_ENOT_FOUND || code == HWS_EREMOVED_DURING_BIND ||
+                            code == HWS_EBUFFER_FULL ||
+                            (sender->is_heard_maybe && hws_session_is_not_now (code));
+    return is_awaited && now < sender->wait_until;
 }
 
 /*  The first ATTACH was refused: for good, or until it is asked again.  */
@@ -173,11 +232,33 @@ static void first_refused (hws_session_t *self, hws_ms_t now, hws_session_sender
                   hws_time_min (hws_time_after (now, HWS_ATTACH_AGAIN_MS), sender->wait_until));
 }
 
+/*  A stream that an earlier epoch had seated was refused. `closed` says that its receiver did not
+ *  come back.  */
+static void resume_refused (hws_session_sender_t *sender, const hws_refusal_t *refusal)
+{
+    sender->epoch = sender->session->epoch;
+    if (refusal->code == HWS_ECLOSED) {
+        hws_session_tell_end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_ABANDONED),
+                              refusal->reason);
+    } else {
+        hws_session_tell_end (sender, HWS_ETRANSPORT, hws_cause_word (HWS_CAUSE_UNKNOWN),
+                              refusal->reason);
+    }
+}
+
 static void attach_refused (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                             const hws_refusal_t *refusal)
 {
-    if (hws_tx_is_new (&sender->tx)) {
+    const bool is_resuming = hws_session_is_resuming (sender);
+    if (refusal->code == HWS_ECLOSED && is_held (self, sender)) {
+        hws_session_hold_attach (self, now, sender);
+    } else if (hws_tx_is_new (&sender->tx)) {
         first_refused (self, now, sender, refusal);
+    } else if (is_resuming && hws_session_is_not_now (refusal->code)) {
+        hws_heap_set (&self->timers, &sender->attach.timer,
+                      hws_time_after (now, HWS_ATTACH_AGAIN_MS));
+    } else if (is_resuming && sender->tx.state != HWS_TX_CANCELLING) {
+        resume_refused (sender, refusal);
     } else if (sender->tx.state == HWS_TX_CANCELLING) {
         hws_session_tell_end (sender, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED),
                               sender->cancel_reason);
@@ -243,43 +324,28 @@ static bool is_another (const hws_session_sender_t *sender, const hws_attach_ok_
     return sender->tx.sender_id != 0 && answer->sender_id != sender->tx.sender_id;
 }
 
-void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
-                                  const hws_control_t *control)
+/*  The answer has a seat that this client will not use.  */
+static void give_back (hws_session_t *self, hws_session_sender_t *sender,
+                       const hws_attach_ok_t *answer, int code, uint16_t cause, const char *reason)
 {
-    hws_session_settle (self, &sender->attach);
-    if (control->form != HWS_FORM_OK) {
-        attach_refused (self, now, sender, &control->as.refusal);
-        return;
-    }
-    const hws_attach_ok_t *const answer = &control->as.attach_ok;
-    if (answer->has_ended) {
-        hws_session_tell_end (sender, hws_tx_result_of (answer->ending),
-                              hws_session_known_cause (answer->code), answer->reason);
-        return;
-    }
-    if (is_elsewhere (answer)) {
-        attach_elsewhere (self, now, sender, answer);
-        return;
-    }
-    if (is_another (sender, answer)) {
-        static const hws_refusal_t forgotten = {.code = HWS_EENDED,
-                                                .reason = "the broker has forgotten the stream"};
-        hws_session_disown (self, answer, forgotten.reason);
-        attach_refused (self, now, sender, &forgotten);
-        return;
-    }
-    hws_control_fault_t fault;
-    if (check_answer (sender, answer, fault)) {
-        snprintf (self->error, sizeof self->error, "the broker's answer to ATTACH: %s", fault);
-        hws_session_disown (self, answer, fault);
-        hws_session_tell_end (sender, HWS_EPROTOCOL, hws_cause_word (HWS_CAUSE_PROTOCOL), fault);
-        return;
-    }
+    hws_session_disown (self, answer, reason);
+    hws_session_tell_end (sender, code, hws_cause_word (cause), reason);
+}
+
+/*  The seat is the stream's. What an earlier epoch has allowed is void.  */
+static void take_seat (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                       const hws_attach_ok_t *answer, bool is_resumed)
+{
     sender->handle = answer->handle;
     sender->has_handle = true;
+    sender->resume_token = answer->resume_token;
     sender->interval_ms = answer->heartbeat_interval_ms;
     hws_session_add_interval (self, sender->interval_ms);
-    hws_tx_set_batch_bytes (&sender->tx, self->batch_bytes);
+    if (is_resumed) {
+        hws_tx_forget_limits (&sender->tx);
+    } else {
+        hws_tx_set_batch_bytes (&sender->tx, self->batch_bytes);
+    }
     hws_tx_attached (&sender->tx, answer);
     sender->want_said = 0;
     if (sender->tx.state == HWS_TX_ENDED) {
@@ -289,8 +355,47 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
     if (sender->tx.state == HWS_TX_CANCELLING) {
         hws_session_say_own_cancel (self, now, sender);
     }
+    hws_session_cancel_anchor_owed (self, now, sender);
     hws_session_changed (sender);
     sender->notify (sender);
+}
+
+static void attach_accepted (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                             const hws_attach_ok_t *answer)
+{
+    const bool is_resumed = hws_session_is_resuming (sender);
+    sender->epoch = self->epoch;
+    hws_control_fault_t fault;
+    if (answer->has_ended) {
+        hws_session_tell_end (sender, hws_tx_result_of (answer->ending),
+                              hws_session_known_cause (answer->code), answer->reason);
+    } else if (is_elsewhere (answer)) {
+        attach_elsewhere (self, now, sender, answer);
+    } else if (is_another (sender, answer)) {
+        static const hws_refusal_t forgotten = {.code = HWS_EENDED,
+                                                .reason = "the broker has forgotten the stream"};
+        hws_session_disown (self, answer, forgotten.reason);
+        attach_refused (self, now, sender, &forgotten);
+    } else if (is_resumed && !hws_tx_is_cut_for (&sender->tx, self->batch_bytes)) {
+        give_back (self, sender, answer, HWS_ECANCELLED, HWS_CAUSE_INTERRUPTED,
+                   "the broker takes only shorter messages than before");
+    } else if (check_answer (sender, answer, fault)) {
+        snprintf (self->error, sizeof self->error, "the broker's answer to ATTACH: %s", fault);
+        give_back (self, sender, answer, HWS_EPROTOCOL, HWS_CAUSE_PROTOCOL, fault);
+    } else {
+        take_seat (self, now, sender, answer, is_resumed);
+    }
+}
+
+void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                  const hws_control_t *control)
+{
+    hws_session_settle (self, &sender->attach);
+    if (control->form == HWS_FORM_OK) {
+        attach_accepted (self, now, sender, &control->as.attach_ok);
+    } else {
+        attach_refused (self, now, sender, &control->as.refusal);
+    }
 }
 
 void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)

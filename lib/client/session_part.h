@@ -3,7 +3,8 @@
  *  session.c has the connection and time; session_liveness.c the pulse; session_again.c what is
  *  said again on a new connection; session_request.c requests and the outbox; session_attach.c how
  *  a stream begins; session_sender.c and session_receiver.c what the broker and the application say
- *  of one stream or anchor; session_anchor.c a sender's cancel of its anchor; session_token.c the
+ *  of one stream or anchor; session_anchor.c a sender's cancel of its anchor; session_ended.c what
+ *  ended otherwise than clean; session_token.c the
  * cancel tokens; session_batch.c the batches, in and out; session_flush.c what waits to leave
  * together.
  */
@@ -21,6 +22,20 @@ void hws_session_set_error (hws_session_t *self, int code, const char *reason);
 static inline bool hws_session_is_away (const hws_session_t *self)
 {
     return self->is_lost_since_up;
+}
+
+/*  Whether the broker of this epoch has not yet told what it knows of the stream, which an earlier
+ *  one had seated.  */
+static inline bool hws_session_is_resuming (const hws_session_sender_t *sender)
+{
+    return sender->tx.sender_id != 0 && sender->epoch != sender->session->epoch;
+}
+
+/*  Whether a refusal of a stream that is to go on ends nothing: it is asked again, after
+ *  HWS_ATTACH_AGAIN_MS.  */
+static inline bool hws_session_is_not_now (int code)
+{
+    return code == HWS_ELIMIT || code == HWS_EBUSY || code == HWS_EBUFFER_FULL;
 }
 
 /*  ---- session_liveness.c ---- */
@@ -84,6 +99,9 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
                                   const hws_control_t *control);
 void hws_session_attach_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 
+/*  The broker is leaving: who has no seat yet waits for the next one.  */
+void hws_session_hold_attach (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
+
 /*  HELLO was said on a first connection: an early sender asks for its seat without waiting for
  *  the answer (docs/protocol.md, "Connections", rule 4).  */
 void hws_session_attach_behind_hello (hws_session_t *self, hws_ms_t now,
@@ -115,7 +133,8 @@ void hws_session_say_own_cancel (hws_session_t *self, hws_ms_t now, hws_session_
  *  of the whole anchor.  */
 void hws_session_disown (hws_session_t *self, const hws_attach_ok_t *answer, const char *reason);
 
-void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control);
+void hws_session_cancel_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                  const hws_control_t *control);
 void hws_session_cancel_due (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender);
 void hws_session_want_due (hws_session_sender_t *sender);
 void hws_session_granted (hws_session_t *self, const hws_grant_t *grant);
@@ -137,11 +156,31 @@ void hws_session_end_sender (hws_session_sender_t *sender, uint16_t cause, const
 
 /*  A sender's CANCEL of its anchor: it was answered; it is to be said, or said again; the
  *  program is told what became of it, of which the first word counts.  */
-void hws_session_cancel_anchor_answered (hws_session_sender_t *sender,
+void hws_session_cancel_anchor_answered (hws_session_t *self, hws_ms_t now,
+                                         hws_session_sender_t *sender,
                                          const hws_control_t *control);
 void hws_session_cancel_anchor_due (hws_session_t *self, hws_ms_t now,
                                     hws_session_sender_t *sender);
 void hws_session_tell_anchor_result (hws_session_sender_t *sender, int result);
+
+/*  It is owed, and may be said now: the broker heeds only who has a sender attached.  */
+void hws_session_cancel_anchor_owed (hws_session_t *self, hws_ms_t now,
+                                     hws_session_sender_t *sender);
+
+/*  ---- session_ended.c ---- */
+
+/*  Remembers how the stream has ended, unless it was seated nowhere or its receiver has all of it.
+ *  A broker that has not answered it yet is told so at once.  */
+void hws_session_remember_ended (hws_session_t *self, const hws_session_sender_t *sender);
+
+void hws_session_ended_answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
+                                 const hws_control_t *control);
+void hws_session_ended_due (hws_session_t *self, hws_ms_t now, hws_request_t *request);
+
+/*  A lost connection; a new one; the end, or another broker.  */
+void hws_session_suspend_ended (hws_session_t *self);
+void hws_session_resume_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch);
+void hws_session_forget_ended (hws_session_t *self);
 
 /*  ---- session_receiver.c ---- */
 

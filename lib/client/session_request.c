@@ -69,6 +69,7 @@ static hws_verb_t verb_of (hws_about_t about)
         [HWS_ABOUT_ATTACH] = HWS_VERB_ATTACH,
         [HWS_ABOUT_CANCEL] = HWS_VERB_CANCEL,
         [HWS_ABOUT_CANCEL_ANCHOR] = HWS_VERB_CANCEL,
+        [HWS_ABOUT_ENDED] = HWS_VERB_ATTACH,
         [HWS_ABOUT_TOKEN] = HWS_VERB_CANCEL_TOKEN,
     };
     return verbs[about];

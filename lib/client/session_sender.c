@@ -12,6 +12,7 @@ void hws_session_finish_sender (hws_session_sender_t *sender)
     hws_list_remove (&sender->want_link);
     hws_list_remove (&sender->moved_link);
     hws_session_unhold (sender);
+    hws_session_remember_ended (sender->session, sender);
     sender->notify (sender);
 }
 
@@ -135,15 +136,23 @@ void hws_session_cancel (hws_session_t *self, hws_ms_t now, hws_session_sender_t
                               sender->cancel_reason);
     } else if (hws_session_is_away (self)) {
         end_here (sender);
+    } else if (self->state == HWS_SESSION_UP && hws_session_is_resuming (sender)) {
+        hws_session_ask_attach (self, now, sender);
     } else if (self->state == HWS_SESSION_UP) {
         hws_session_say_own_cancel (self, now, sender);
     }
     sender->notify (sender);
 }
 
-void hws_session_cancel_answered (hws_session_sender_t *sender, const hws_control_t *control)
+void hws_session_cancel_answered (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
+                                  const hws_control_t *control)
 {
-    hws_session_settle (sender->session, &sender->cancel);
+    hws_session_settle (self, &sender->cancel);
+    if (control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EBUSY) {
+        hws_heap_set (&self->timers, &sender->cancel.timer,
+                      hws_time_after (now, HWS_ATTACH_AGAIN_MS));
+        return;
+    }
     sender->is_cancel_owed = false;
     const bool is_unsure = control->form == HWS_FORM_ERR && control->as.refusal.code == HWS_EENDED;
     if (is_unsure) { /* its ending is under way: STREAM_CANCEL, or the grant of a clean end */
@@ -202,11 +211,17 @@ void hws_session_take_out (hws_session_sender_t *sender)
 void hws_session_remove_sender (hws_session_sender_t *sender)
 {
     hws_session_t *const self = sender->session;
-    if (sender->tx.state != HWS_TX_ENDED && sender->tx.sender_id != 0 &&
-        self->state == HWS_SESSION_UP) {
-        hws_session_disown (
-            self, &(hws_attach_ok_t){.handle = sender->handle, .sender_id = sender->tx.sender_id},
-            sender->cancel_reason[0] ? sender->cancel_reason : "the sender was destroyed");
+    hws_tx_t *const tx = &sender->tx;
+    const char *const reason =
+        sender->cancel_reason[0] ? sender->cancel_reason : "the sender was destroyed";
+    if (tx->state != HWS_TX_ENDED && tx->sender_id != 0) {
+        if (self->state == HWS_SESSION_UP && !hws_session_is_resuming (sender)) {
+            hws_session_disown (
+                self, &(hws_attach_ok_t){.handle = sender->handle, .sender_id = tx->sender_id},
+                reason);
+        }
+        hws_tx_end (tx, HWS_ECANCELLED, hws_cause_word (HWS_CAUSE_INTERRUPTED), reason);
+        hws_session_remember_ended (self, sender);
     }
     hws_session_take_out (sender);
     hws_tx_fini (&sender->tx);
@@ -232,12 +247,14 @@ void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_
 void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender,
                                 bool is_new_epoch)
 {
-    if (is_new_epoch) {
-        hws_session_end_sender (sender, HWS_CAUSE_LOST, "the broker was restarted");
-    }
     const bool is_new = hws_tx_is_new (&sender->tx);
     if (is_new) {
         sender->asked_at = now;
+    }
+    if (is_new && is_new_epoch) { /* its receiver comes back, too */
+        const hws_ms_t until = hws_time_after (now, HWS_RECEIVER_BACK_MS);
+        sender->wait_until = sender->wait_until < until ? until : sender->wait_until;
+        sender->is_heard_maybe = true;
     }
     if (is_new && sender->is_early) {
         hws_tx_set_early (&sender->tx, self->early_records, self->early_bytes);
@@ -246,12 +263,12 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
         hws_session_await_answer (self, now, sender); /* it was said behind HELLO */
     } else if (sender->tx.state != HWS_TX_ENDED) {
         hws_session_ask_attach (self, now, sender);
+    } else if (hws_session_is_resuming (sender)) {
+        sender->is_cancel_owed = false; /* this epoch is told by what is remembered */
     } else if (sender->is_cancel_owed) {
         hws_session_say_own_cancel (self, now, sender);
     }
-    if (sender->is_anchor_cancel_owed) {
-        hws_session_cancel_anchor_due (self, now, sender);
-    }
+    hws_session_cancel_anchor_owed (self, now, sender);
 }
 
 void hws_session_forsake_sender (hws_session_sender_t *sender)

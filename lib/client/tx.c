@@ -416,10 +416,20 @@ int hws_tx_result_of (const char *ending)
 
 /*  ---- Birth and death ---- */
 
-void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes)
+static size_t part_bytes_of (uint64_t batch_bytes)
 {
     const uint64_t overhead = HWS_BATCH_HEADER_SIZE + HWS_RUN_HEADER_SIZE + HWS_RECORD_HEADER_SIZE;
-    self->part_bytes = batch_bytes > overhead ? (size_t) (batch_bytes - overhead) : 1;
+    return batch_bytes > overhead ? (size_t) (batch_bytes - overhead) : 1;
+}
+
+void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes)
+{
+    self->part_bytes = part_bytes_of (batch_bytes);
+}
+
+bool hws_tx_is_cut_for (const hws_tx_t *self, uint64_t batch_bytes)
+{
+    return self->part_bytes <= part_bytes_of (batch_bytes);
 }
 
 void hws_tx_init (hws_tx_t *self, hws_blocks_t *blocks)

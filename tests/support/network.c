@@ -51,7 +51,7 @@ static network_client_t *client_at (network_t *self, const hws_address_t *addres
 static void start_engine (network_t *self)
 {
     const hws_engine_options_t options = {
-        .broker_id = 99,
+        .broker_id = self->broker_id,
         .epoch = ++self->epoch,
         .secret = {1, 2},
         .key = {3, 4},
@@ -264,11 +264,18 @@ void network_restart (network_t *self)
     }
 }
 
+void network_replace (network_t *self)
+{
+    self->broker_id++;
+    network_restart (self);
+}
+
 /*  ---- Birth and death ---- */
 
 void network_init (network_t *self, int count)
 {
     memset (self, 0, sizeof *self);
+    self->broker_id = 99;
     self->now = 1000000;
     self->count = count;
     start_engine (self);

@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
     hws_ms_t now;
     hws_engine_t *engine;
+    uint64_t broker_id;
     uint32_t epoch;
     uint64_t connections; /* made so far */
     uint32_t last_front;  /* the number of the last that was bound; told as "ipc:///N" */
@@ -53,7 +54,9 @@ void network_pass (network_t *self, hws_ms_t length_ms);
 /*  The connection ends; the engine and the client are told.  */
 void network_cut (network_t *self, int client);
 
-/*  The broker dies and comes back with nothing and the next epoch.  */
+/*  The broker dies and comes back with nothing and the next epoch; or another comes, with another
+ *  id.  */
 void network_restart (network_t *self);
+void network_replace (network_t *self);
 
 #endif

@@ -187,7 +187,7 @@ void scripted_grant (scripted_t *self, const hws_grant_t *grant)
 void scripted_welcome (scripted_t *self)
 {
     hws_control_t message = {.verb = HWS_VERB_HELLO,
-                             .as.hello_ok = {.broker_id = 99,
+                             .as.hello_ok = {.broker_id = self->broker_id,
                                              .epoch = self->epoch,
                                              .protocol = HWS_PROTOCOL_VERSION,
                                              .batch_bytes = HWS_BATCH_BYTES_DEFAULT,
@@ -219,6 +219,7 @@ void scripted_begin (scripted_t *self)
 {
     memset (self, 0, sizeof *self);
     self->now = 1000000;
+    self->broker_id = 99;
     self->epoch = 7;
     hws_session_options_t options = {.seed = 1,
                                      .name = "test",

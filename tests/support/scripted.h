@@ -17,7 +17,8 @@ typedef struct {
     hws_session_t session;
     hws_ms_t now;
     bool is_refused;                      /* connections cannot be made */
-    uint64_t epoch;                       /* of the broker */
+    uint64_t broker_id;                   /* of the broker … */
+    uint64_t epoch;                       /*   … and its epoch */
     uint64_t asked_id[HWS_VERB_COUNT];    /* of the last request of each verb; 0: none */
     hws_control_t asked[HWS_VERB_COUNT];  /* that request */
     unsigned asked_count[HWS_VERB_COUNT]; /* so many so far */

@@ -168,6 +168,11 @@ static void ping (void)
     scripted_say (&s_broker, (hws_control_t){.verb = HWS_VERB_PING});
 }
 
+static void goaway (void)
+{
+    scripted_say (&s_broker, (hws_control_t){.verb = HWS_VERB_GOAWAY, .as.reason = "drained"});
+}
+
 static void answer_bye (void)
 {
     scripted_answer (&s_broker, (hws_control_t){.verb = HWS_VERB_BYE});
@@ -183,6 +188,7 @@ static const step_t connection_events[] = {
     {"half an interval", be_quiet, "no connection"},
     {"two silent intervals", be_silent, "no connection, greeting"},
     {"PING", ping, "no connection, gone"},
+    {"GOAWAY", goaway, "no connection, gone"},
     {"program leaves", leave, NULL},
     {"BYE answered", answer_bye, NULL},
     {NULL, NULL, NULL},
@@ -225,7 +231,7 @@ static void add_result (words_t *said)
     if (tx->result == 0) {
         words_add (said, "detached");
     } else if (strcmp (tx->cause, "cancelled") == 0) {
-        words_add (said, "refused(cancelled)");
+        words_add (said, "refused(cancelled)"); /* a code, and no cause */
     } else {
         words_add (said, "%s(%s)",
                    tx->result == HWS_ECANCELLED   ? "cancelled"
@@ -522,11 +528,79 @@ static void come_back (void)
     scripted_return (&s_broker);
 }
 
-static void come_back_to_another (void)
+static void come_back_to_an_epoch (void)
 {
     lose ();
     s_broker.epoch++;
     scripted_return (&s_broker);
+}
+
+static void come_back_to_another (void)
+{
+    s_broker.broker_id++;
+    come_back_to_an_epoch ();
+}
+
+/*  The broker of a new epoch has been asked.  */
+static void resume (void)
+{
+    words_t said = {0};
+    come_back_to_an_epoch ();
+    hear_sender (&said);
+}
+
+static void answer_resume (void)
+{
+    resume ();
+    scripted_answer (&s_broker, attach_ok ());
+}
+
+static void answer_resume_ended (void)
+{
+    resume ();
+    hws_control_t message = attach_ok ();
+    message.as.attach_ok.has_ended = true;
+    strcpy (message.as.attach_ok.ending, "detached");
+    scripted_answer (&s_broker, message);
+}
+
+static void refuse_resume_closed (void)
+{
+    resume ();
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_ECLOSED);
+}
+
+static void refuse_resume_denied (void)
+{
+    resume ();
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_EDENIED);
+}
+
+static void refuse_resume_for_now (void)
+{
+    resume ();
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_EBUSY);
+    scripted_pass (&s_broker, HWS_ATTACH_AGAIN_MS);
+}
+
+static void cancel_resume (void)
+{
+    resume ();
+    cancel_it ();
+}
+
+static void refuse_before_leaving (void)
+{
+    ask_again ();
+    goaway ();
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_ECLOSED);
+    scripted_pass (&s_broker, HWS_ATTACH_AGAIN_MS);
+}
+
+static void leave_and_come_back (void)
+{
+    goaway ();
+    come_back_to_an_epoch ();
 }
 
 static void be_refused (void)
@@ -575,7 +649,16 @@ static const step_t sender_events[] = {
     {"connection lost", lose, NULL},
     {"new connection, HELLO refused", be_refused, NULL},
     {"new connection", come_back, NULL},
-    {"new connection, new epoch", come_back_to_another, NULL},
+    {"new connection, new epoch", come_back_to_an_epoch, NULL},
+    {"new epoch, ATTACH answered Ok", answer_resume, NULL},
+    {"new epoch, ATTACH answered Ok with ended detached", answer_resume_ended, NULL},
+    {"new epoch, ATTACH refused with closed", refuse_resume_closed, NULL},
+    {"new epoch, ATTACH refused with denied", refuse_resume_denied, NULL},
+    {"new epoch, ATTACH refused with busy, 500 ms", refuse_resume_for_now, NULL},
+    {"new epoch, program cancels it", cancel_resume, NULL},
+    {"new connection, another broker", come_back_to_another, NULL},
+    {"GOAWAY, ATTACH refused with closed", refuse_before_leaving, NULL},
+    {"GOAWAY, new connection, new epoch", leave_and_come_back, NULL},
     {"no connection for give_up_ms", give_up, NULL},
     {NULL, NULL, NULL},
 };

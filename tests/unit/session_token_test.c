@@ -601,7 +601,7 @@ static void a_cancel_of_the_anchor_waits_no_longer_when_the_connection_is_lost (
     assert_int_equal (times_asked (HWS_VERB_CANCEL), 2);
 }
 
-static void a_cancel_of_the_anchor_is_over_with_the_epoch (void **state)
+static void a_cancel_of_the_anchor_is_over_with_the_broker (void **state)
 {
     (void) state;
     attach (0);
@@ -610,7 +610,7 @@ static void a_cancel_of_the_anchor_is_over_with_the_epoch (void **state)
     scripted_resync (&s_broker);
     assert_int_equal (s_sender.anchor_result, HWS_EWOULD_BLOCK);
 
-    s_broker.epoch++;
+    s_broker.broker_id++;
     scripted_welcome (&s_broker);
 
     assert_int_equal (s_sender.anchor_result, HWS_ETRANSPORT);
@@ -640,7 +640,7 @@ static void a_cancel_of_the_anchor_is_not_said_to_another_broker (void **state)
     cancel_anchor (NULL);
     scripted_pass (&s_broker, HWS_BACKOFF_MIN_MS);
 
-    s_broker.epoch++;
+    s_broker.broker_id++;
     scripted_welcome (&s_broker);
 
     assert_int_equal (s_sender.tx.result, HWS_ETRANSPORT);
@@ -678,7 +678,7 @@ int main (void)
         TEST (a_cancel_of_the_anchor_without_a_connection_is_said_on_the_next),
         TEST (a_second_cancel_of_the_anchor_waits_for_the_answer_to_the_first),
         TEST (a_cancel_of_the_anchor_waits_no_longer_when_the_connection_is_lost),
-        TEST (a_cancel_of_the_anchor_is_over_with_the_epoch),
+        TEST (a_cancel_of_the_anchor_is_over_with_the_broker),
         TEST (a_sender_that_is_removed_leaves_no_request),
         TEST (a_cancel_of_the_anchor_is_not_said_to_another_broker),
     };
