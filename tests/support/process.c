@@ -32,6 +32,7 @@ typedef struct {
     size_t size;  /* without it */
     size_t room;  /* of `data` */
     size_t found; /* up to here the lines have been looked at by a wait */
+    size_t lines; /* that are whole */
 } pipe_t;
 
 struct process {
@@ -306,6 +307,9 @@ static bool read_some (pipe_t *pipe)
         if (size == 0) {
             return false;
         }
+        for (ssize_t i = 0; i < size; i++) {
+            pipe->lines += pipe->data[pipe->size + (size_t) i] == '\n' ? 1 : 0;
+        }
         pipe->size += (size_t) size;
         pipe->data[pipe->size] = '\0';
         if (size < 65536) {
@@ -472,7 +476,7 @@ void process_wait_lines (process_t *self, size_t count)
 {
     const int64_t until = process_now () + PATIENCE_MS;
 
-    while (count_lines (&self->output, "") < count) {
+    while (self->output.lines < count) {
         if (self->output.fd < 0 || process_now () > until) {
             process_fail ("%s wrote fewer than %zu lines", self->name, count);
         }
