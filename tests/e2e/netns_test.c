@@ -5,8 +5,10 @@
  *      near: the test, the broker             far: the senders
  *      10.99.0.1 ------------- the link ------------- 10.99.0.2
  *
- *  SOAK=1 also waits until the broker's kernel has given the connections up.
+ *  SOAK=1 also waits until the broker's kernel has given the connections up, and has a link down
+ *  for a minute.
  */
+#include "tests/support/crew.h"
 #include "tests/support/crowd.h"
 #include "tests/support/fixture.h"
 
@@ -216,6 +218,33 @@ static void receiver_that_lost_its_link_cancels_nobody (void **state)
     assert_int_equal (event_count (receiver, "cancelled", "s"), 1);
 }
 
+/*  Its intervals allow a minute of silence, and neither end hears of the other in it.  */
+static void streams_go_on_behind_a_link_that_was_down_for_less_than_they_allow (void **state)
+{
+    const bool is_full = getenv ("SOAK") != NULL;
+    crew_t crew;
+
+    (void) state;
+    skip_unless_alone ();
+    fixture_start_broker ("tcp://10.99.0.1:*",
+                          is_full ? "{\"anchors\": {\"heartbeat_interval_ms\": 25000,"
+                                    " \"window_records\": 100}, \"allow_insecure\": true}"
+                                  : "{\"anchors\": {\"heartbeat_interval_ms\": 700,"
+                                    " \"window_records\": 100}, \"allow_insecure\": true}");
+    const crew_options_t options = {.senders = 3,
+                                    .records = is_full ? 20000 : 2000,
+                                    .sender_space = process_pid (s_hold),
+                                    .give_up = "5m"};
+    crew_start (&crew, &options);
+    crew_wait_records (&crew, options.records);
+
+    pull_link ();
+    process_watch (is_full ? 60000 : 1200);
+    plug_link ();
+
+    crew_expect_whole (&crew);
+}
+
 /*  ---- Setup ---- */
 
 /*  Before any thread: they share the namespace of who makes them.  */
@@ -260,6 +289,7 @@ int main (int argc, char **argv)
         LINKED (sender_reports_a_broker_it_lost_and_finds_it_again),
         LINKED (sender_that_restarts_behind_a_pulled_link_streams_when_it_is_back),
         LINKED (receiver_that_lost_its_link_cancels_nobody),
+        LINKED (streams_go_on_behind_a_link_that_was_down_for_less_than_they_allow),
     };
     return cmocka_run_group_tests (tests, leave_the_network, NULL);
 }

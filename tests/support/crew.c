@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *label_of (size_t sender)
 {
@@ -21,6 +22,31 @@ static const char *broker_of (const char *endpoint)
     return endpoint ? endpoint : getenv ("HAWSER_BROKER");
 }
 
+static process_t *start_sender (const crew_options_t *options, const char *label,
+                                const char *give_up)
+{
+    const process_files_t files = {.input = ledger_input (label, options->records)};
+    const char *list[20] = {NULL};
+    char space[32];
+    size_t count = 0;
+
+    if (options->sender_space != 0) {
+        snprintf (space, sizeof space, "%d", (int) options->sender_space);
+        list[count++] = "/usr/bin/nsenter";
+        list[count++] = "-n";
+        list[count++] = "-t";
+        list[count++] = space;
+    }
+    list[count++] = process_program ("hawser-send");
+    const char *const rest[] = {"--broker",  broker_of (options->sender_broker),
+                                "--anchor",  "port",
+                                "--label",   label,
+                                "--wait",    "30",
+                                "--give-up", give_up};
+    memcpy (&list[count], rest, sizeof rest);
+    return process_start_list (&files, list);
+}
+
 void crew_start (crew_t *self, const crew_options_t *options)
 {
     const char *const give_up = options->give_up ? options->give_up : "1m";
@@ -33,10 +59,7 @@ void crew_start (crew_t *self, const crew_options_t *options)
         NULL, "hawser-recv", "--broker", broker_of (options->receiver_broker), "--anchor", "port",
         "--format", "json", "--senders", count, "--give-up", give_up, NULL);
     for (size_t i = 0; i < options->senders; i++) {
-        const process_files_t files = {.input = ledger_input (label_of (i), options->records)};
-        self->senders[i] = process_start (
-            &files, "hawser-send", "--broker", broker_of (options->sender_broker), "--anchor",
-            "port", "--label", label_of (i), "--wait", "30", "--give-up", give_up, NULL);
+        self->senders[i] = start_sender (options, label_of (i), give_up);
     }
 }
 

@@ -12,6 +12,7 @@ typedef struct {
     const char *sender_broker;   /* endpoint for the senders; null: HAWSER_BROKER */
     const char *receiver_broker; /* for the receiver, likewise */
     const char *give_up;         /* of all; null: their default */
+    pid_t sender_space;          /* a process whose network namespace the senders run in; 0: none */
 } crew_options_t;
 
 typedef struct {
