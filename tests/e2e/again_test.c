@@ -180,6 +180,42 @@ static void receiver_that_is_started_again_and_again_gets_its_senders (void **st
     }
 }
 
+/*  Its receiver stands still and dies: the sender knows how many records had been consumed, and
+ *  of all others that they were not.  */
+static void what_a_crashed_receiver_did_not_consume_is_told (void **state)
+{
+    static const char record[1000];
+    hws_client_t *client = fixture_client ();
+    hws_sender_t *sender = NULL;
+    hws_sender_options_t options;
+    uint64_t accepted = 0, consumed = 0;
+    const char *cause;
+
+    (void) state;
+    hws_sender_options_init (&options);
+    options.wait_ms = 60000;
+    process_t *receiver = start_receiver ("1");
+    assert_int_equal (hws_sender_attach (&sender, client, "port", &options), 0);
+    assert_int_equal (hws_sender_send (sender, record, sizeof record, 60000), 0);
+    assert_int_equal (hws_sender_flush (sender, 60000), 0);
+    process_signal (receiver, SIGSTOP);
+    for (accepted = 1; hws_sender_send (sender, record, sizeof record, 0) == 0; accepted++) {
+    }
+    process_signal (receiver, SIGKILL);
+
+    assert_int_equal (hws_sender_flush (sender, 60000), HWS_ECANCELLED);
+
+    assert_int_equal (hws_sender_reason (sender, &cause, NULL), HWS_ECANCELLED);
+    assert_string_equal (cause, "abandoned");
+    hws_sender_progress (sender, &consumed, NULL);
+    assert_int_equal (consumed, 1);
+    assert_true (accepted > 1);
+    fixture_wait_statistic ("cancelled", 1);
+    process_expect_exit (receiver, 128 + SIGKILL);
+    hws_sender_destroy (&sender);
+    hws_client_destroy (&client);
+}
+
 /*  ---- Brokers ---- */
 
 static void broker_that_was_away_for_long_is_found_again_soon (void **state)
@@ -225,6 +261,7 @@ int main (void)
         OVER_TCP (sender_started_again_under_its_label_is_a_stream_of_its_own),
         CALM (two_senders_of_one_label_come_and_go_in_every_order),
         CALM (every_one_of_many_tiny_senders_delivers_its_record),
+        FORGETFUL (what_a_crashed_receiver_did_not_consume_is_told),
         FORGETFUL (receiver_that_is_started_again_and_again_gets_its_senders),
         OVER_TCP (broker_that_was_away_for_long_is_found_again_soon),
     };

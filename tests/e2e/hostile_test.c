@@ -193,6 +193,47 @@ static void anything_but_hello_first_is_answered_resync (void **state)
     expect_good_ones_unharmed ();
 }
 
+static void raw_attach (const raw_t *raw)
+{
+    raw_send_text (raw, "ATTACH",
+                   "{\"id\":\"2\",\"anchor\":\"port\",\"session_id\":\"7\",\"label\":\"twin\"}");
+    raw_expect (raw, "ATTACH", "\"sender_id\":\"1\"");
+}
+
+/*  The second takes the seat over, and what the first says from then on counts for nothing.  */
+static void two_connections_of_one_client_are_one_sender (void **state)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef";
+
+    (void) state;
+    start_good_ones ();
+    process_t *receiver =
+        process_start (NULL, "hawser-recv", "--anchor", "port", "--format", "json", NULL);
+    process_wait_output (receiver, "opened");
+    raw_t first = raw_open ("first", 5);
+    raw_t second = raw_open ("second", 6);
+    raw_hello (&first, id);
+    raw_attach (&first);
+    raw_hello (&second, id);
+    raw_attach (&second);
+
+    raw_send_text (&first, "DETACH", "{\"id\":\"3\",\"sender_id\":\"1\",\"seq\":\"0\"}");
+    raw_send_text (&first, "BYE", "{\"id\":\"4\"}");
+    raw_expect (&first, "RESYNC", "epoch");
+    raw_send_text (&second, "PING", "{}");
+    raw_expect (&second, "PONG", "");
+    event_wait (receiver, "attached", "twin", 1);
+    raw_send_text (&second, "BYE", "{\"id\":\"5\"}");
+    event_wait (receiver, "dropped", "twin", 1);
+
+    process_signal (receiver, SIGTERM);
+    process_expect_exit (receiver, 143);
+    assert_int_equal (process_count_output (receiver, "\"twin\""), 2);
+    raw_close (&first);
+    raw_close (&second);
+    expect_good_ones_unharmed ();
+}
+
 static void malformed_control_is_answered_and_survived (void **state)
 {
     static const char *const bodies[] = {
@@ -495,6 +536,7 @@ int main (void)
         OVER_TCP (random_multiparts_hurt_nobody),
         OVER_IPC (random_multiparts_hurt_nobody),
         OVER_TCP (anything_but_hello_first_is_answered_resync),
+        OVER_TCP (two_connections_of_one_client_are_one_sender),
         OVER_TCP (malformed_control_is_answered_and_survived),
         OVER_TCP (an_unknown_verb_is_answered_so),
         OVER_TCP (malformed_batches_hurt_nobody),
