@@ -24,7 +24,6 @@ void hws_session_suspend (hws_session_t *self, hws_ms_t now, bool was_up)
         hws_session_sender_t *const sender = sender_of (link);
         hws_session_suspend_sender (self, was_up ? now : sender->asked_at, sender);
     }
-    hws_session_suspend_ended (self);
     hws_session_suspend_tokens (self, now, was_up);
     hws_session_drop_acks (self);
 }

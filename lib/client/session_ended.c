@@ -131,13 +131,6 @@ void hws_session_ended_due (hws_session_t *self, hws_ms_t now, hws_request_t *re
 
 /*  ---- Connections come and go ---- */
 
-void hws_session_suspend_ended (hws_session_t *self)
-{
-    for (ended_t *item = ended_of (self->ended.head); item; item = ended_of (item->link.next)) {
-        hws_session_settle (self, &item->request);
-    }
-}
-
 void hws_session_resume_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch)
 {
     for (ended_t *item = ended_of (self->ended.head); item; item = ended_of (item->link.next)) {

@@ -177,8 +177,7 @@ void hws_session_ended_answered (hws_session_t *self, hws_ms_t now, hws_request_
                                  const hws_control_t *control);
 void hws_session_ended_due (hws_session_t *self, hws_ms_t now, hws_request_t *request);
 
-/*  A lost connection; a new one; the end, or another broker.  */
-void hws_session_suspend_ended (hws_session_t *self);
+/*  A new connection; the end, or another broker.  */
 void hws_session_resume_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch);
 void hws_session_forget_ended (hws_session_t *self);
 

@@ -74,6 +74,21 @@ static void a_resume_that_a_leaving_broker_refuses_is_not_final (void **state)
     assert_int_equal (scripted_attaches (), 3);
 }
 
+static void a_name_that_a_leaving_broker_does_not_find_is_waited_for (void **state)
+{
+    (void) state;
+    scripted_ask ((hws_session_sender_t){.anchor = "a", .wait_ms = 20000});
+    scripted_goaway ();
+
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_ENOT_FOUND);
+    scripted_live (20000 - 1);
+    assert_int_equal (scripted_attaches (), 1);
+    assert_int_equal (s_sender.tx.state, HWS_TX_ATTACHING);
+    scripted_live (1);
+
+    assert_int_equal (s_sender.tx.result, HWS_EUNREACHABLE);
+}
+
 static void an_answer_of_a_broker_that_is_leaving_counts (void **state)
 {
     (void) state;
@@ -131,6 +146,7 @@ int main (void)
         SCRIPTED_TEST (a_broker_that_is_leaving_is_asked_for_no_seat),
         SCRIPTED_TEST (a_refusal_of_a_broker_that_is_leaving_is_not_final),
         SCRIPTED_TEST (a_resume_that_a_leaving_broker_refuses_is_not_final),
+        SCRIPTED_TEST (a_name_that_a_leaving_broker_does_not_find_is_waited_for),
         SCRIPTED_TEST (an_answer_of_a_broker_that_is_leaving_counts),
         SCRIPTED_TEST (a_seat_is_asked_for_again_on_the_connection_of_a_leaving_broker),
         SCRIPTED_TEST (a_broker_that_never_leaves_is_not_waited_for_too_long),
