@@ -5,6 +5,7 @@
 #include "broker/answer.h"
 #include "broker/engine_state.h"
 #include "broker/window.h"
+#include "broker/young.h"
 
 #include <stdlib.h>
 
@@ -48,6 +49,34 @@ static void take_settings (const hws_engine_t *engine, hws_anchor_t *self,
     }
 }
 
+/*  The epoch makes the ids of each life of the broker higher than those of the lives before.
+ *  Returns 0 or HWS_ENO_MEMORY.  */
+static int take_identity (hws_engine_t *engine, hws_anchor_t *self, const hws_open_t *request)
+{
+    if (!request->has_resume) {
+        self->handle = hws_handle_make (engine->options.broker_id, request->kind,
+                                        engine->options.epoch, engine->anchor_count + 1);
+        self->next_sender_id = 1;
+        return 0;
+    }
+    const size_t size = request->resume.unseen_count * sizeof *self->unseen;
+    if (size > 0) {
+        self->unseen = malloc (size);
+        if (self->unseen == NULL) {
+            return HWS_ENO_MEMORY;
+        }
+        memcpy (self->unseen, request->resume.unseen, size);
+    }
+    self->unseen_count = request->resume.unseen_count;
+    self->highest_sender_id = request->resume.highest_sender_id;
+    self->handle = request->resume.handle;
+    self->next_sender_id = hws_young_first_id (engine, self->handle);
+    if (self->next_sender_id <= self->highest_sender_id) {
+        self->next_sender_id = self->highest_sender_id + 1;
+    }
+    return 0;
+}
+
 hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws_open_t *request)
 {
     hws_anchor_t *const self = calloc (1, sizeof *self);
@@ -55,22 +84,20 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
         return NULL;
     }
     self->tombstone = hws_tombstone_new ();
-    if (self->tombstone == NULL ||
+    if (self->tombstone == NULL || take_identity (engine, self, request) != 0 ||
         hws_token_register (engine, &self->target, request->cancel_token) != 0) {
+        free (self->unseen);
         free (self->tombstone);
         free (self);
         return NULL;
     }
     self->target.kind = HWS_TARGET_ANCHOR;
     take_settings (engine, self, request);
-    engine->anchor_count++;
-    self->handle = hws_handle_make (engine->options.broker_id, request->kind, engine->options.epoch,
-                                    engine->anchor_count);
+    engine->anchor_count += !request->has_resume;
     memcpy (self->name, request->name, sizeof self->name);
     self->open_id = request->open_id;
     self->owner = owner;
     self->deadline.kind = HWS_DEADLINE_ANCHOR;
-    self->next_sender_id = 1;
     self->away_at = self->empty_at = engine->now;
     hws_map_insert (&engine->anchors_by_handle, &self->by_handle,
                     hws_bytes (&self->handle, sizeof self->handle));
@@ -112,6 +139,7 @@ void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self)
     engine->buffer_bytes -= self->buffer_bytes;
     self->owner->buffer_bytes -= self->buffer_bytes;
     hws_engine_measure (engine);
+    free (self->unseen);
     free (self->tombstone);
     free (self->reason);
     free (self);
@@ -188,6 +216,13 @@ void hws_anchor_set_timeout (const hws_engine_t *engine, hws_anchor_t *self, hws
     }
 }
 
+void hws_anchor_fall_back (hws_anchor_t *self)
+{
+    for (hws_link_t *link = self->seats.head; link; link = link->next) {
+        hws_seat_fall_back (hws_container_of (link, hws_seat_t, in_anchor));
+    }
+}
+
 void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self)
 {
     self->is_receiver_present = true;
@@ -222,21 +257,52 @@ void hws_anchor_leave (hws_engine_t *engine, hws_anchor_t *self)
 
 /*  ---- The end ---- */
 
+static void tell_closed (hws_engine_t *engine, const hws_anchor_t *self, uint16_t cause,
+                         const char *reason)
+{
+    hws_control_t message = {.verb = HWS_VERB_ANCHOR_CLOSED};
+    hws_anchor_closed_t *const it = &message.as.anchor_closed;
+    it->handle = self->handle;
+    hws_text_copy (it->code, sizeof it->code, hws_cause_word (cause));
+    hws_text_copy (it->reason, sizeof it->reason, reason);
+    it->detached = self->detached;
+    it->finalized = self->finalized;
+    it->dropped = self->dropped;
+    it->cancelled = self->cancelled;
+    hws_out_control (engine, self->owner, &message);
+}
+
+void hws_anchor_move (hws_engine_t *engine, hws_anchor_t *self, hws_peer_t *owner, uint64_t open_id,
+                      hws_tombstone_t *tombstone)
+{
+    hws_anchor_leave (engine, self);
+    if (self->owner == owner && self->open_id == open_id) {
+        free (tombstone);
+        return;
+    }
+    if (self->owner != owner) {
+        tell_closed (engine, self, HWS_CAUSE_SUPERSEDED, "another receiver took it over");
+    }
+    hws_tombstone_of_owner (engine, self, tombstone);
+    hws_map_remove (&engine->anchors_by_open, &self->by_open);
+    hws_list_remove (&self->in_owner);
+    self->owner->buffer_bytes -= self->buffer_bytes;
+    self->owner->sender_count -= self->seats.count;
+    self->owner = owner;
+    self->open_id = open_id;
+    owner->buffer_bytes += self->buffer_bytes;
+    owner->sender_count += self->seats.count;
+    hws_list_append (&owner->anchors, &self->in_owner);
+    hws_map_insert (&engine->anchors_by_open, &self->by_open,
+                    hws_bytes (self->open_key, sizeof self->open_key));
+}
+
 /*  Last word to the receiver, tombstones for late requests, and the anchor is gone.
  *  Attaches that wait for it are answered.  */
 static void finish (hws_engine_t *engine, hws_anchor_t *self)
 {
     if (self->is_receiver_present) {
-        hws_control_t message = {.verb = HWS_VERB_ANCHOR_CLOSED};
-        hws_anchor_closed_t *const it = &message.as.anchor_closed;
-        it->handle = self->handle;
-        hws_text_copy (it->code, sizeof it->code, hws_cause_word (self->cause));
-        hws_text_copy (it->reason, sizeof it->reason, self->reason);
-        it->detached = self->detached;
-        it->finalized = self->finalized;
-        it->dropped = self->dropped;
-        it->cancelled = self->cancelled;
-        hws_out_control (engine, self->owner, &message);
+        tell_closed (engine, self, self->cause, self->reason);
     }
     hws_link_t *link;
     while ((link = self->seats.head)) {

@@ -67,6 +67,11 @@ struct hws_anchor {
 
     hws_dedicated_t dedicated;
 
+    /* What the OPEN told that made it anew, in another life of the broker. */
+    uint64_t highest_sender_id; /* of those that its receiver knew */
+    hws_range_t *unseen;        /* owned; ids below that it did not know; null for none */
+    uint32_t unseen_count;
+
     uint16_t cause;             /* of its end, in CLOSING */
     char *reason;               /* owned; null for none */
     hws_tombstone_t *tombstone; /* owned; made ahead, so that remembering cannot fail */
@@ -86,6 +91,15 @@ hws_anchor_t *hws_anchor_find_other (const hws_engine_t *engine, hws_handle_t ha
 hws_anchor_t *hws_anchor_of_open (const hws_engine_t *engine, const hws_peer_t *owner,
                                   uint64_t open_id);
 hws_anchor_t *hws_anchor_named (const hws_engine_t *engine, const char *name);
+
+/*  The receiver missed everything: its seats go on at what is acknowledged.  */
+void hws_anchor_fall_back (hws_anchor_t *self);
+
+/*  Another OPEN has it from now on. If its owner had it by another number, that one is told so
+ *  when it comes again, from `tombstone` (of hws_tombstone_new), and another client at once. The
+ *  receiver is away until hws_anchor_present.  */
+void hws_anchor_move (hws_engine_t *engine, hws_anchor_t *self, hws_peer_t *owner, uint64_t open_id,
+                      hws_tombstone_t *tombstone);
 
 /*  The owner's OPEN, first or repeated, was answered: everything is announced again.  */
 void hws_anchor_present (hws_engine_t *engine, hws_anchor_t *self);

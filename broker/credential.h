@@ -14,6 +14,7 @@
 typedef enum {
     HWS_CREDENTIAL_OWNER = 'o',  /* owner_token of OPEN: the number is 0 */
     HWS_CREDENTIAL_SENDER = 's', /* resume_token of ATTACH: the sender id */
+    HWS_CREDENTIAL_NOBODY = 'n', /* the client id of who has no client; of the broker's life */
     HWS_CREDENTIAL_CANCEL = 't'  /* reserved cancel token: how many were before, in this epoch */
 } hws_credential_t;
 

@@ -17,7 +17,8 @@ typedef enum {
     HWS_DEADLINE_SEAT,       /* heartbeat, grace */
     HWS_DEADLINE_WAITING,    /* an attach that waits for its anchor */
     HWS_DEADLINE_TOMBSTONES, /* the oldest tombstone */
-    HWS_DEADLINE_CANCELS     /* the oldest cancel of a token */
+    HWS_DEADLINE_CANCELS,    /* the oldest cancel of a token */
+    HWS_DEADLINE_YOUNG       /* the broker is young no longer */
 } hws_deadline_kind_t;
 
 typedef struct {

@@ -1,5 +1,6 @@
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/young.h"
 
 #include "base/text.h"
 
@@ -31,6 +32,9 @@ int hws_engine_new (hws_engine_t **self_p, const hws_engine_options_t *options)
     self->shortest_interval_ms = options->anchors.heartbeat_interval_ms;
     self->tombstone_deadline.kind = HWS_DEADLINE_TOMBSTONES;
     self->cancel_deadline.kind = HWS_DEADLINE_CANCELS;
+    self->young_deadline.kind = HWS_DEADLINE_YOUNG;
+    self->young_until_at = HWS_NEVER;
+    hws_peer_init_nobody (self, &self->nobody);
     self->scratch = malloc (HWS_CONTROL_SIZE_MAX);
     const hws_cancels_options_t cancels = {.is_lasting = true,
                                            .hash_key = {{options->secret[1], options->secret[0]}}};
@@ -123,6 +127,7 @@ static void begin_turn (hws_engine_t *self, hws_ms_t now_ms)
         self->stats.late_turns++;
     }
     self->pulse_at = self->now + interval / 2;
+    hws_young_begin (self);
 }
 
 static void expire_one (hws_engine_t *self, hws_deadline_t *deadline)
@@ -155,6 +160,9 @@ static void expire_one (hws_engine_t *self, hws_deadline_t *deadline)
         return;
     case HWS_DEADLINE_CANCELS:
         hws_tokens_expire (self);
+        return;
+    case HWS_DEADLINE_YOUNG:
+        hws_young_expire (self);
         return;
     }
 }
@@ -312,8 +320,10 @@ static void handle_batch (hws_engine_t *self, const hws_address_t *from, hws_mes
     case HWS_BATCH_WINDOW:
         hws_on_window (self, peer, &batch);
         return;
-    case HWS_BATCH_GRANT:
     case HWS_BATCH_POSITION:
+        hws_on_position (self, peer, &batch);
+        return;
+    case HWS_BATCH_GRANT:
         hws_engine_fault (self, peer, HWS_EPROTOCOL, "this kind of batch is not expected");
         return;
     default:

@@ -13,10 +13,13 @@
 struct hws_engine {
     hws_engine_options_t options;
     hws_engine_stats_t stats;
-    hws_ms_t now;      /* the engine's clock in this turn */
-    hws_ms_t skew;     /* how far it is behind the shell's */
-    hws_ms_t pulse_at; /* on the engine's clock: the next turn comes no later */
+    hws_ms_t now;            /* the engine's clock in this turn */
+    hws_ms_t skew;           /* how far it is behind the shell's */
+    hws_ms_t pulse_at;       /* on the engine's clock: the next turn comes no later */
+    hws_ms_t young_until_at; /* anchors of its life before may yet come back */
     bool is_draining;
+
+    hws_peer_t nobody; /* has the seats whose clients have not come back */
 
     hws_map_t peers_by_client;
     hws_map_t peers_by_address;
@@ -45,6 +48,7 @@ struct hws_engine {
     hws_deadline_t tombstone_deadline;
     hws_cancels_t cancels; /* tokens, of hws_target_t */
     hws_deadline_t cancel_deadline;
+    hws_deadline_t young_deadline;
 
     uint32_t anchor_count;  /* handles given in this epoch */
     uint32_t front_count;   /* numbers of dedicated fronts given; 0 is the shared one */
@@ -68,6 +72,21 @@ void hws_hello_refuse (hws_engine_t *engine, const hws_address_t *to, const hws_
                        int code, const char *reason);
 
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
+
+/*  Makes the anchor of a first OPEN, or of one that resumes. Returns 0, or a code and the
+ *  sentence.  */
+int hws_open_make (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t *request,
+                   hws_anchor_t **anchor, hws_reason_t reason);
+
+/*  Answers with the anchor.  */
+void hws_open_answer (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                      const hws_anchor_t *anchor);
+
+/*  The anchor has ended, and its receiver may have missed the last word on it: that is said
+ *  again, for the refusal cannot tell the cause.  */
+void hws_open_answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                            const hws_tombstone_t *ended);
+
 void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 
 /*  Seats the sender, or finds its seat or its tombstone, or sends it to the anchor's front,
@@ -75,6 +94,17 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
  *  bound; or the code of a refusal, with its sentence in `reason`.  */
 int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *request,
                     hws_attach_ok_t *answer, hws_reason_t reason);
+
+/*  The parts of it that ATTACH with resume has too: whether the anchor takes another seat (0, or
+ *  a code and the sentence); the client is back at its seat, or ends it; what the answer says of a
+ *  stream that has ended.  */
+int hws_attach_check (const hws_engine_t *engine, const hws_peer_t *peer,
+                      const hws_anchor_t *anchor, hws_reason_t reason);
+void hws_attach_return (hws_engine_t *engine, hws_seat_t *seat, const hws_attach_t *request,
+                        hws_attach_ok_t *answer);
+void hws_attach_describe_ended (const hws_tombstone_t *ended, hws_attach_ok_t *answer);
+void hws_attach_describe_end (uint8_t ending, uint16_t cause, const char *reason,
+                              hws_attach_ok_t *answer);
 
 void hws_on_detach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
 void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message);
@@ -87,6 +117,7 @@ void hws_on_ping (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
  *  hws_engine_fault, once.  */
 void hws_on_data (hws_engine_t *engine, hws_peer_t *peer, hws_message_t *message,
                   hws_batch_t *batch);
+void hws_on_position (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 void hws_on_ack (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 void hws_on_window (hws_engine_t *engine, hws_peer_t *peer, hws_batch_t *batch);
 

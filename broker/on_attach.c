@@ -4,34 +4,32 @@
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/resume.h"
 #include "broker/window.h"
+#include "broker/young.h"
 
 #include "base/text.h"
 
 #include <stdio.h>
 
-static void describe_tombstone (const hws_tombstone_t *tombstone, hws_attach_ok_t *answer)
+void hws_attach_describe_end (uint8_t ending, uint16_t cause, const char *reason,
+                              hws_attach_ok_t *answer)
 {
-    answer->handle = tombstone->handle;
-    answer->sender_id = tombstone->sender_key.sender_id;
-    answer->next_seq = answer->acked_seq = tombstone->acked_seq;
-    answer->next_bytes = answer->acked_bytes = tombstone->acked_bytes;
     answer->has_ended = true;
     hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
                    HWS_TRANSPORT_MUX);
-    hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (tombstone->ending));
-    hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (tombstone->cause));
-    hws_text_copy (answer->reason, sizeof answer->reason, tombstone->reason);
+    hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (ending));
+    hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (cause));
+    hws_text_copy (answer->reason, sizeof answer->reason, reason);
 }
 
-/*  A resume of a stream that nobody remembers.  */
-static void describe_unknown (hws_attach_ok_t *answer)
+void hws_attach_describe_ended (const hws_tombstone_t *ended, hws_attach_ok_t *answer)
 {
-    answer->has_ended = true;
-    hws_text_copy (answer->streaming_transport_key, sizeof answer->streaming_transport_key,
-                   HWS_TRANSPORT_MUX);
-    hws_text_copy (answer->ending, sizeof answer->ending, hws_ending_word (HWS_RUN_DROPPED));
-    hws_text_copy (answer->code, sizeof answer->code, hws_cause_word (HWS_CAUSE_UNKNOWN));
+    answer->handle = ended->handle;
+    answer->sender_id = ended->sender_key.sender_id;
+    answer->next_seq = answer->acked_seq = ended->acked_seq;
+    answer->next_bytes = answer->acked_bytes = ended->acked_bytes;
+    hws_attach_describe_end (ended->ending, ended->cause, ended->reason, answer);
 }
 
 static int find_by_handle (const hws_engine_t *engine, hws_handle_t handle, hws_anchor_t **found,
@@ -78,8 +76,8 @@ static int find_anchor (const hws_engine_t *engine, const hws_attach_t *request,
     return 0;
 }
 
-static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
-                       const hws_anchor_t *anchor, hws_reason_t reason)
+int hws_attach_check (const hws_engine_t *engine, const hws_peer_t *peer,
+                      const hws_anchor_t *anchor, hws_reason_t reason)
 {
     const hws_limits_t *const limits = &engine->options.limits;
     const size_t size = sizeof (hws_reason_t);
@@ -122,8 +120,8 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
     return 0;
 }
 
-static void return_to (hws_engine_t *engine, hws_seat_t *seat, const hws_attach_t *request,
-                       hws_attach_ok_t *answer)
+void hws_attach_return (hws_engine_t *engine, hws_seat_t *seat, const hws_attach_t *request,
+                        hws_attach_ok_t *answer)
 {
     const uint8_t ending = request->has_resume ? hws_ending_from_word (request->resume.ending) : 0;
     if (ending != 0) {
@@ -140,18 +138,26 @@ int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *
 {
     hws_seat_t *seat = hws_seat_of_session (engine, peer, request->session_id);
     if (seat) {
-        return_to (engine, seat, request, answer);
+        hws_attach_return (engine, seat, request, answer);
         return 0;
     }
     const hws_tombstone_t *const ended =
         hws_tombstone_of_session (engine, peer, request->session_id);
     if (ended) {
-        describe_tombstone (ended, answer);
+        hws_attach_describe_ended (ended, answer);
         return 0;
     }
     if (request->has_resume) {
-        describe_unknown (answer);
-        return 0;
+        return hws_resume_attach (engine, peer, request, answer, reason);
+    }
+    hws_anchor_t *anchor = NULL;
+    int code = find_anchor (engine, request, &anchor, reason);
+    int resumed;
+    if (code == 0 && hws_resume_first (engine, anchor, peer, request, answer, reason, &resumed)) {
+        return resumed;
+    }
+    if (hws_young_holds (engine, request)) {
+        return HWS_ENOT_FOUND; /* before its token is looked at: it may have a seat to be ended */
     }
     if (hws_token_check (engine, request->cancel_token, reason) != 0) {
         return HWS_ECANCELLED;
@@ -165,10 +171,8 @@ int hws_attach_try (hws_engine_t *engine, hws_peer_t *peer, const hws_attach_t *
         snprintf (reason, sizeof (hws_reason_t), "the broker is leaving");
         return HWS_ECLOSED;
     }
-    hws_anchor_t *anchor = NULL;
-    int code = find_anchor (engine, request, &anchor, reason);
     if (code == 0) {
-        code = check_room (engine, peer, anchor, reason);
+        code = hws_attach_check (engine, peer, anchor, reason);
     }
     if (code != 0) {
         return code;
@@ -192,7 +196,8 @@ void hws_on_attach (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
     hws_reason_t reason = "";
     int code = hws_attach_try (engine, peer, request, &answer.as.attach_ok, reason);
     const bool may_wait = (code == HWS_ENOT_FOUND || code == HWS_EBUFFER_FULL) &&
-                          request->wait_ms > 0 && peer->state == HWS_PEER_CONNECTED;
+                          (request->wait_ms > 0 || hws_young_holds (engine, request)) &&
+                          peer->state == HWS_PEER_CONNECTED;
     if (may_wait || code == HWS_EWOULD_BLOCK) {
         code = hws_waiting_add (engine, peer, message, code);
         if (code == 0) {

@@ -3,6 +3,7 @@
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/young.h"
 
 #include "base/text.h"
 
@@ -34,6 +35,11 @@ static void answer_gone (hws_engine_t *engine, hws_peer_t *peer, const hws_contr
     char text[HWS_HANDLE_TEXT_SIZE];
     hws_handle_print (handle, text);
     const bool is_ours = handle.hi == engine->options.broker_id;
+    if (hws_young_awaits (engine, handle)) {
+        hws_engine_refuse (engine, peer, message, HWS_EBUSY,
+                           "the receiver of anchor %s has not come back yet", text);
+        return;
+    }
     if (is_ours && hws_anchor_find_other (engine, handle)) {
         hws_engine_refuse (engine, peer, message, HWS_EWRONG_KIND, "handle %s is of the other kind",
                            text);

@@ -3,6 +3,7 @@
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/opening.h"
 
 #include "base/text.h"
 
@@ -71,7 +72,7 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
         snprintf (reason, size, "an anchor named %s is open", request->name);
         return HWS_ENAME_IN_USE;
     }
-    if (engine->anchor_count == UINT32_MAX) {
+    if (engine->anchor_count == UINT32_MAX && !request->has_resume) {
         snprintf (reason, size, "the broker has given all the handles of this start");
         return HWS_ELIMIT; /* a handle never comes back */
     }
@@ -103,8 +104,8 @@ static int check_room (const hws_engine_t *engine, const hws_peer_t *peer,
     return 0;
 }
 
-static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
-                       const hws_anchor_t *anchor)
+void hws_open_answer (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                      const hws_anchor_t *anchor)
 {
     hws_control_t answer = {.verb = HWS_VERB_OPEN};
     hws_open_ok_t *const it = &answer.as.open_ok;
@@ -121,13 +122,12 @@ static void answer_ok (hws_engine_t *engine, hws_peer_t *peer, const hws_control
     hws_engine_answer (engine, peer, message, &answer);
 }
 
-/*  Makes the anchor of a first OPEN. Returns 0, or a code and the sentence.  */
-static int make_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t *request,
-                        hws_anchor_t **anchor, hws_reason_t reason)
+int hws_open_make (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t *request,
+                   hws_anchor_t **anchor, hws_reason_t reason)
 {
     const size_t size = sizeof (hws_reason_t);
     int code = check_values (engine, request, reason, size);
-    if (code == 0) {
+    if (code == 0 && !request->has_resume) {
         code = hws_token_check (engine, request->cancel_token, reason);
     }
     if (code == 0) {
@@ -144,10 +144,8 @@ static int make_anchor (hws_engine_t *engine, hws_peer_t *peer, const hws_open_t
     return 0;
 }
 
-/*  The anchor has ended, and its receiver may have missed the last word on it: that is said
- *  again, for the refusal cannot tell the cause.  */
-static void answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
-                          const hws_tombstone_t *ended)
+void hws_open_answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message,
+                            const hws_tombstone_t *ended)
 {
     hws_control_t last_word = {.verb = HWS_VERB_ANCHOR_CLOSED};
     hws_anchor_closed_t *const it = &last_word.as.anchor_closed;
@@ -162,6 +160,13 @@ static void answer_ended (hws_engine_t *engine, hws_peer_t *peer, const hws_cont
 void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *message)
 {
     const hws_open_t *const request = &message->as.open;
+    if (request->has_resume) {
+        if (hws_opening_begin (engine, peer, message) != 0) {
+            hws_engine_refuse (engine, peer, message, HWS_ELIMIT, "the broker is out of memory");
+        }
+        return; /* it is answered when its positions are complete */
+    }
+    hws_opening_forget (peer);
     hws_anchor_t *anchor = hws_anchor_of_open (engine, peer, request->open_id);
     hws_reason_t reason = "";
     int code = 0;
@@ -170,22 +175,20 @@ void hws_on_open (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t *m
     } else {
         const hws_tombstone_t *const ended = hws_tombstone_of_open (engine, peer, request->open_id);
         if (ended) {
-            answer_ended (engine, peer, message, ended);
+            hws_open_answer_ended (engine, peer, message, ended);
             return;
         }
-        if (request->has_resume) {
-            hws_engine_refuse (engine, peer, message, HWS_ECLOSED,
-                               "the anchor is not there any more");
-            return;
-        }
-        code = make_anchor (engine, peer, request, &anchor, reason);
+        code = hws_open_make (engine, peer, request, &anchor, reason);
     }
     if (code != 0) {
         hws_engine_refuse (engine, peer, message, code, "%s", reason);
         return;
     }
     hws_anchor_set_timeout (engine, anchor, request->unattached_timeout_ms);
-    answer_ok (engine, peer, message, anchor);
+    hws_open_answer (engine, peer, message, anchor);
+    if (peer->state == HWS_PEER_CONNECTED) { /* else it does not even hear of this */
+        hws_anchor_fall_back (anchor);
+    }
     hws_engine_log (engine, HWS_LOG_DEBUG, "event=open anchor=%016llx address=%s",
                     (unsigned long long) anchor->handle.lo, peer->network_address);
     hws_anchor_present (engine, anchor);

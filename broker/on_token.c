@@ -6,6 +6,7 @@
  */
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/young.h"
 
 #include "base/text.h"
 
@@ -27,10 +28,14 @@ static void hit (hws_engine_t *engine, hws_target_t *target, const char *reason)
         hws_seat_end (engine, hws_container_of (target, hws_seat_extra_t, target)->seat,
                       HWS_RUN_CANCELLED, HWS_CAUSE_REQUESTED, reason, false);
         return;
-    case HWS_TARGET_WAITING:
-        hws_waiting_refuse (engine, hws_container_of (target, hws_waiting_t, target),
-                            HWS_ECANCELLED, sentence (reason));
+    case HWS_TARGET_WAITING: {
+        hws_waiting_t *const waiting = hws_container_of (target, hws_waiting_t, target);
+        if (!hws_young_holds (engine,
+                              &waiting->request)) { /* else it may have a seat to be ended */
+            hws_waiting_refuse (engine, waiting, HWS_ECANCELLED, sentence (reason));
+        }
         return;
+    }
     }
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/opening.h"
 
 #include <stdlib.h>
 
@@ -52,10 +53,19 @@ hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
     return self;
 }
 
+void hws_peer_init_nobody (const hws_engine_t *engine, hws_peer_t *self)
+{
+    const hws_handle_t life = {.hi = engine->options.broker_id, .lo = engine->options.epoch};
+    self->client_id = hws_credential_make (engine->options.key, HWS_CREDENTIAL_NOBODY, life, 0);
+    self->state = HWS_PEER_AWAY;
+    hws_out_init (&self->out);
+}
+
 void hws_peer_free (hws_engine_t *engine, hws_peer_t *self)
 {
     hws_assert (self->seats.count == 0 && self->anchors.count == 0);
 
+    hws_opening_forget (self);
     hws_link_t *link;
     while ((link = self->waiting.head)) {
         hws_waiting_free (engine, hws_container_of (link, hws_waiting_t, in_peer));
@@ -104,6 +114,7 @@ void hws_peer_move (hws_engine_t *engine, hws_peer_t *self, const hws_address_t 
     self->state = HWS_PEER_CONNECTED; /* deadlines are armed by it */
     hws_peer_heard (engine, self);
     leave_all (engine, self);
+    hws_opening_forget (self); /* its client says all of it again */
     hws_map_remove (&engine->peers_by_address, &self->by_address);
     self->address = *address;
     hws_map_insert (&engine->peers_by_address, &self->by_address, address_key (&self->address));

@@ -14,6 +14,8 @@
 
 #define HWS_UNKNOWN_STREAM_MS 1000 /* a client is told of unknown streams at most so often */
 
+typedef struct hws_opening hws_opening_t;
+
 typedef enum { HWS_PEER_CONNECTED, HWS_PEER_AWAY } hws_peer_state_t;
 
 struct hws_peer {
@@ -25,12 +27,13 @@ struct hws_peer {
     hws_peer_state_t state;
     hws_ms_t heard_at; /* last message, on the engine's clock */
     hws_deadline_t silence;
-    hws_list_t seats;      /* of hws_seat_t, through in_peer */
-    hws_list_t anchors;    /* of hws_anchor_t, through in_owner */
-    hws_list_t waiting;    /* of hws_waiting_t, through in_peer */
-    uint64_t buffer_bytes; /* of its anchors together */
-    size_t sender_count;   /* seats at its anchors */
-    hws_seat_t *last_seat; /* of the last run: most batches hold runs of one stream */
+    hws_list_t seats;       /* of hws_seat_t, through in_peer */
+    hws_list_t anchors;     /* of hws_anchor_t, through in_owner */
+    hws_list_t waiting;     /* of hws_waiting_t, through in_peer */
+    uint64_t buffer_bytes;  /* of its anchors together */
+    size_t sender_count;    /* seats at its anchors */
+    hws_opening_t *opening; /* owned; an OPEN whose positions are coming, or null */
+    hws_seat_t *last_seat;  /* of the last run: most batches hold runs of one stream */
     hws_out_t out;
     hws_cancel_account_t cancels; /* of tokens, that are remembered */
     bool owes_resync;             /* its receiver was taken for away: tell it when it speaks */
@@ -41,6 +44,11 @@ struct hws_peer {
 /*  Makes a peer for a client that said HELLO. Returns null without memory.  */
 hws_peer_t *hws_peer_new (hws_engine_t *engine, const hws_id_t *client_id,
                           const hws_address_t *address, const char *network_address);
+
+/*  Nobody: has the seats whose clients have not come back from the broker's life before. It is
+ *  always away, is found by nobody, and has an id that no client knows. It owns nothing that is
+ *  to be freed.  */
+void hws_peer_init_nobody (const hws_engine_t *engine, hws_peer_t *self);
 
 /*  Frees a peer that owns nothing.  */
 void hws_peer_free (hws_engine_t *engine, hws_peer_t *self);

@@ -3,23 +3,26 @@
 #include "base/text.h"
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/seat_part.h"
 #include "broker/window.h"
 
 #include <stdlib.h>
 
-#define SILENT_INTERVALS 3   /* then a seat is dropped(heartbeat) */
-#define GRACE_INTERVALS  4   /* an away seat has at least so many to come back */
-#define REWIND_AGAIN_MS  200 /* REWIND is repeated at most so often while runs ahead come */
+#define SILENT_INTERVALS 3 /* then a seat is dropped(heartbeat) */
+#define GRACE_INTERVALS  4 /* an away seat has at least so many to come back */
 
 /*  ---- Life ---- */
 
-static void link_up (hws_engine_t *engine, hws_seat_t *self)
+void hws_seat_link_up (hws_engine_t *engine, hws_seat_t *self)
 {
     hws_list_append (&self->anchor->seats, &self->in_anchor);
     self->anchor->owner->sender_count++;
     hws_list_append (&self->peer->seats, &self->in_peer);
-    hws_map_insert (&engine->seats_by_session, &self->by_session,
-                    hws_bytes (self->session_key, sizeof self->session_key));
+    if (self->peer != &engine->nobody ||
+        !hws_seat_of_session (engine, self->peer, self->session_id)) {
+        hws_map_insert (&engine->seats_by_session, &self->by_session,
+                        hws_bytes (self->session_key, sizeof self->session_key));
+    }
     hws_map_insert (&engine->seats_by_sender, &self->by_sender,
                     hws_bytes (self->sender_key, sizeof self->sender_key));
     hws_map_insert (&engine->seats_by_routing, &self->by_routing,
@@ -54,28 +57,27 @@ static hws_ms_t due_at (const hws_seat_t *self)
     return self->state == HWS_SEAT_EXITING ? later (at, self->replayed_at + silence_ms (self)) : at;
 }
 
-static void arm (hws_engine_t *engine, hws_seat_t *self)
+void hws_seat_arm (hws_engine_t *engine, hws_seat_t *self)
 {
     const bool is_judged = !self->is_dead && !self->is_ending_ours;
     hws_heap_set (&engine->deadlines, &self->deadline.timer, is_judged ? due_at (self) : HWS_NEVER);
 }
 
-static void release_token (hws_engine_t *engine, hws_seat_t *self)
+void hws_seat_release_token (hws_engine_t *engine, hws_seat_t *self)
 {
     if (self->extra) {
         hws_cancels_release (&engine->cancels, &self->extra->target.node);
     }
 }
 
-static void free_extra (hws_engine_t *engine, hws_seat_t *self)
+void hws_seat_free_extra (hws_engine_t *engine, hws_seat_t *self)
 {
-    release_token (engine, self);
+    hws_seat_release_token (engine, self);
     free (self->extra);
     self->extra = NULL;
 }
 
-/*  Most attaches have nothing of this. Returns 0 or HWS_ENO_MEMORY.  */
-static int take_extra (hws_engine_t *engine, hws_seat_t *self, const hws_attach_t *request)
+int hws_seat_take_extra (hws_engine_t *engine, hws_seat_t *self, const hws_attach_t *request)
 {
     const hws_handle_t handle = request->stream_cancel_handle;
     if (request->cancel_token == 0 && *request->label == '\0' && handle.hi == 0 && handle.lo == 0) {
@@ -96,30 +98,34 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
                           const hws_attach_t *request)
 {
     hws_seat_t *const self = calloc (1, sizeof *self);
-    if (self == NULL || take_extra (engine, self, request) != 0) {
+    if (self == NULL || hws_seat_take_extra (engine, self, request) != 0) {
         goto failed;
     }
     self->anchor = anchor;
     self->peer = peer;
-    self->sender_id = anchor->next_sender_id;
+    self->sender_id = request->has_resume ? request->resume.sender_id : anchor->next_sender_id;
+    if (request->has_resume) {
+        self->next_seq = self->high_seq = self->acked_seq = request->resume.acked_seq;
+        self->next_bytes = self->high_bytes = self->acked_bytes = request->resume.acked_bytes;
+    }
     self->session_id = request->session_id;
-    self->routing_session_id = ((uint64_t) engine->options.epoch << 32) + engine->seat_count + 1;
+    self->routing_session_id = hws_seat_next_routing (engine);
     self->deadline.kind = HWS_DEADLINE_SEAT;
     self->since_at = self->replayed_at = engine->now;
     if (peer->state == HWS_PEER_AWAY) {
         self->state = HWS_SEAT_AWAY; /* the request was read after the end of its connection */
     }
-    self->rewound_at = engine->now - REWIND_AGAIN_MS;
+    self->rewound_at = engine->now - HWS_REWIND_AGAIN_MS;
     if (anchor->is_receiver_present && hws_seat_announce (engine, self) != 0) {
         goto failed;
     }
-    anchor->next_sender_id++;
+    anchor->next_sender_id += !request->has_resume;
     anchor->live_count++;
     engine->seat_count++;
     engine->stats.attached++;
-    link_up (engine, self);
+    hws_seat_link_up (engine, self);
     hws_window_begin (self);
-    arm (engine, self);
+    hws_seat_arm (engine, self);
     hws_engine_log (engine, HWS_LOG_DEBUG, "event=attached anchor=%016llx sender=%llu address=%s",
                     (unsigned long long) anchor->handle.lo, (unsigned long long) self->sender_id,
                     peer->network_address);
@@ -127,7 +133,7 @@ hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t
 
 failed:
     if (self) {
-        free_extra (engine, self);
+        hws_seat_free_extra (engine, self);
     }
     free (self);
     return NULL;
@@ -140,7 +146,7 @@ void hws_seat_take_out (hws_engine_t *engine, hws_seat_t *self)
         self->peer->last_seat = NULL;
     }
     hws_heap_clear (&engine->deadlines, &self->deadline.timer);
-    free_extra (engine, self);
+    hws_seat_free_extra (engine, self);
     hws_list_remove (&self->in_anchor);
     self->anchor->owner->sender_count--;
     hws_list_remove (&self->in_peer);
@@ -169,7 +175,7 @@ void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
     self->has_gap = false;
     self->grant_flags = 0; /* the answer is a REWIND */
     hws_window_resume (self);
-    arm (engine, self);
+    hws_seat_arm (engine, self);
 }
 
 void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
@@ -179,7 +185,7 @@ void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
         self->state = HWS_SEAT_AWAY;
     }
     hws_window_suspend (self);
-    arm (engine, self);
+    hws_seat_arm (engine, self);
 }
 
 /*  Counts what of the run was never forwarded before. Positions in bytes do not depend
@@ -227,7 +233,7 @@ static void log_ending (hws_engine_t *engine, const hws_seat_t *self)
                     hws_cause_word (self->cause), (unsigned long long) self->records);
 }
 
-static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t by)
+void hws_seat_count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64_t by)
 {
     uint64_t *const of_anchor[] = {&self->anchor->detached, &self->anchor->finalized,
                                    &self->anchor->dropped, &self->anchor->cancelled};
@@ -241,7 +247,7 @@ static void count_ending (hws_engine_t *engine, hws_seat_t *self, uint8_t type, 
  *  not its any more.  */
 static void leave_room (hws_engine_t *engine, hws_seat_t *self)
 {
-    release_token (engine, self);
+    hws_seat_release_token (engine, self);
     if (self->state != HWS_SEAT_EXITING) {
         hws_window_exit (self);
         self->anchor->live_count--;
@@ -252,7 +258,7 @@ static void leave_room (hws_engine_t *engine, hws_seat_t *self)
 
 /*  Endings take no memory beyond the run; when there is none even for that, the
  *  receiver is made to open again and gets it then.  */
-static void forward_ending (hws_engine_t *engine, hws_seat_t *self)
+void hws_seat_forward_ending (hws_engine_t *engine, hws_seat_t *self)
 {
     if (!self->anchor->is_receiver_present) {
         return;
@@ -297,18 +303,18 @@ void hws_seat_end (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint16_
         if (self->is_ending_ours || !override) {
             return;
         }
-        count_ending (engine, self, self->ending, (uint64_t) -1);
+        hws_seat_count_ending (engine, self, self->ending, (uint64_t) -1);
     }
     self->ending = type;
     self->cause = cause;
     self->is_ending_ours = true;
     free (self->reason);
     self->reason = reason && *reason ? strndup (reason, HWS_TEXT_SIZE_MAX) : NULL;
-    count_ending (engine, self, type, 1);
+    hws_seat_count_ending (engine, self, type, 1);
     leave_room (engine, self);
     hws_list_remove (&self->in_grants);
-    arm (engine, self);
-    forward_ending (engine, self);
+    hws_seat_arm (engine, self);
+    hws_seat_forward_ending (engine, self);
     tell_sender (engine, self);
     log_ending (engine, self);
 }
@@ -320,29 +326,32 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     }
     self->ending = self->own_ending = type;
     self->end_seq = seq;
-    count_ending (engine, self, type, 1);
+    hws_seat_count_ending (engine, self, type, 1);
     leave_room (engine, self);
-    arm (engine, self); /* one that was away is judged by its silence now */
+    hws_seat_arm (engine, self); /* one that was away is judged by its silence now */
     log_ending (engine, self);
     if (type == HWS_RUN_FINALIZED) {
         hws_anchor_finalize (self->anchor);
     }
 }
 
+void hws_seat_bury (hws_engine_t *engine, hws_seat_t *self)
+{
+    if (self->own_ending == HWS_RUN_FINALIZED && self->ending != HWS_RUN_FINALIZED) {
+        hws_anchor_reopen (self->anchor);
+    }
+    hws_tombstone_of_seat (engine, self);
+}
+
 void hws_seat_gone (hws_engine_t *engine, hws_seat_t *self)
 {
     hws_anchor_t *const anchor = self->anchor;
-    if (self->own_ending == HWS_RUN_FINALIZED && self->ending != HWS_RUN_FINALIZED) {
-        hws_anchor_reopen (anchor);
-    }
-    hws_tombstone_of_seat (engine, self);
+    hws_seat_bury (engine, self);
     hws_anchor_seat_gone (engine, anchor);
 }
 
-void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
+bool hws_seat_consume (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
 {
-    hws_anchor_t *const anchor = self->anchor;
-    const bool had_room = hws_window_has_room (anchor);
     const uint64_t unacked_bytes =
         self->next_bytes > self->acked_bytes ? self->next_bytes - self->acked_bytes : 0;
     const bool is_more = seq > self->acked_seq;
@@ -356,19 +365,27 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
     }
     if (self->state == HWS_SEAT_EXITING) {
         hws_window_settle (self);
-        if (!self->is_ending_ours) {
-            if (self->acked_seq > self->end_seq) {
-                hws_out_grant_last (engine, self);
-                hws_seat_gone (engine, self);
-                return;
-            }
-            hws_out_grant (engine, self);
+        if (self->is_ending_ours) {
+            return false;
         }
-    } else {
-        if (is_more) {
-            hws_window_acked (engine, self, unacked_bytes);
+        if (self->acked_seq > self->end_seq) {
+            hws_out_grant_last (engine, self);
+            return true;
         }
-        hws_out_grant (engine, self);
+    } else if (is_more) {
+        hws_window_acked (engine, self, unacked_bytes);
+    }
+    hws_out_grant (engine, self);
+    return false;
+}
+
+void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
+{
+    hws_anchor_t *const anchor = self->anchor;
+    const bool had_room = hws_window_has_room (anchor);
+    if (hws_seat_consume (engine, self, seq, bytes)) {
+        hws_seat_gone (engine, self);
+        return;
     }
     hws_window_serve (engine, anchor);
     if (!had_room && hws_window_has_room (anchor)) {
@@ -376,20 +393,25 @@ void hws_seat_acked (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
     }
 }
 
-void hws_seat_ended (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
+void hws_seat_conclude (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
 {
     if (seq > self->acked_seq) {
         self->acked_seq = seq;
         self->acked_bytes = bytes;
     }
     if (self->own_ending != 0 && seq > self->end_seq) {
-        count_ending (engine, self, self->ending, (uint64_t) -1);
-        count_ending (engine, self, self->own_ending, 1);
+        hws_seat_count_ending (engine, self, self->ending, (uint64_t) -1);
+        hws_seat_count_ending (engine, self, self->own_ending, 1);
         self->ending = self->own_ending;
         self->cause = HWS_CAUSE_NONE;
         free (self->reason);
         self->reason = NULL;
     }
+}
+
+void hws_seat_ended (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint64_t bytes)
+{
+    hws_seat_conclude (engine, self, seq, bytes);
     hws_seat_gone (engine, self);
 }
 
@@ -405,7 +427,7 @@ static void replace_ending (hws_engine_t *engine, hws_seat_t *self)
 void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
 {
     if (engine->now < due_at (self)) {
-        arm (engine, self);
+        hws_seat_arm (engine, self);
         return;
     }
     if (self->state == HWS_SEAT_EXITING) {
@@ -422,58 +444,4 @@ void hws_seat_expire (hws_engine_t *engine, hws_seat_t *self)
         hws_seat_end (engine, self, HWS_RUN_DROPPED, HWS_CAUSE_HEARTBEAT,
                       "silent for three heartbeat intervals", false);
     }
-}
-
-/*  ---- The receiver, again ---- */
-
-int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self)
-{
-    hws_attached_t attached = {.handle = self->anchor->handle,
-                               .sender_id = self->sender_id,
-                               .session_id = self->session_id,
-                               .seat_key = hws_credential_seat_key (
-                                   engine->options.key, &self->peer->client_id, self->session_id),
-                               .next_bytes = self->next_bytes};
-    if (self->extra) {
-        memcpy (attached.label, self->extra->label, sizeof attached.label);
-    }
-    memcpy (attached.address, self->peer->network_address, sizeof attached.address);
-    size_t size = 0;
-    const int rc = hws_attached_encode (&attached, engine->scratch, HWS_CONTROL_SIZE_MAX, &size);
-    if (rc != 0 || hws_out_reserve_run (engine, self->anchor->owner, size) != 0) {
-        return HWS_ENO_MEMORY;
-    }
-    const hws_run_t run = {.stream = self->routing_session_id,
-                           .first_seq = self->next_seq,
-                           .type = HWS_RUN_ATTACHED,
-                           .body = {engine->scratch, size}};
-    hws_out_add_run (self->anchor->owner, &run);
-    return 0;
-}
-
-void hws_seat_rewind (hws_engine_t *engine, hws_seat_t *self)
-{
-    self->has_gap = true;
-    self->rewound_at = engine->now;
-    self->grant_flags |= HWS_GRANT_REWIND;
-    hws_out_grant (engine, self);
-}
-
-void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self)
-{
-    self->next_seq = self->acked_seq; /* where a receiver begins that missed everything */
-    self->next_bytes = self->acked_bytes;
-    if (hws_seat_announce (engine, self) != 0) {
-        self->anchor->owner->owes_resync = true;
-        hws_anchor_leave (engine, self->anchor);
-        return;
-    }
-    if (self->is_ending_ours) {
-        forward_ending (engine, self);
-        return;
-    }
-    self->replayed_at = engine->now;
-    self->is_dead = false; /* judged anew, when the receiver had time to acknowledge */
-    arm (engine, self);
-    hws_seat_rewind (engine, self);
 }

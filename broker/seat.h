@@ -59,6 +59,7 @@ struct hws_seat {
     uint32_t grant_flags; /* of the GRANT that is due */
     bool has_gap;         /* runs ahead were dropped: REWIND comes again with each PONG */
     bool is_dead;         /* exiting, and its client is gone */
+    bool is_listed;       /* its receiver named it when it last resumed */
     bool is_asked;        /* RETURN was said, and WINDOW is to come */
     bool is_ending_ours;
     uint8_t ending;     /* run type of the ending, in EXITING */
@@ -83,8 +84,9 @@ struct hws_seat {
     uint64_t part_bytes; /* payload of the parts of a record that is not whole yet */
 };
 
-/*  Seats a sender: takes an id, a window and a place in all the lists, and announces
- *  it to the receiver. Room was checked. Returns null without memory.  */
+/*  Seats a sender: takes an id (with `resume` that which it had, and its positions), a window and a
+ * place in all the lists, and announces it to the receiver. Room was checked. Returns null without
+ * memory.  */
 hws_seat_t *hws_seat_new (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
                           const hws_attach_t *request);
 
@@ -131,9 +133,26 @@ void hws_seat_ended (hws_engine_t *engine, hws_seat_t *self, uint64_t seq, uint6
 /*  Says ATTACHED to the receiver. Returns 0 or HWS_ENO_MEMORY.  */
 int hws_seat_announce (hws_engine_t *engine, hws_seat_t *self);
 
+/*  Where it goes on at a receiver that missed everything: at what is acknowledged.  */
+void hws_seat_fall_back (hws_seat_t *self);
+
+/*  Where it goes on at a receiver that says where it stands. Its room may be good for others
+ *  then; the caller sees to that. Returns 0, and the seat may be gone; or HWS_EPROTOCOL for what
+ *  cannot be true.  */
+int hws_seat_place (hws_engine_t *engine, hws_seat_t *self, const hws_position_t *position);
+
 /*  The receiver opened again: announces the seat, then sends its ending again or makes
- *  the sender rewind to what is acknowledged.  */
+ *  the sender rewind to where it goes on.  */
 void hws_seat_replay (hws_engine_t *engine, hws_seat_t *self);
+
+/*  Makes the seat, in memory that the caller gives up, of what a receiver of the broker's life
+ *  before says of it. It is nobody's. One that takes more than there is ends here.  */
+void hws_seat_restore (hws_engine_t *engine, hws_anchor_t *anchor, hws_seat_t *self,
+                       const hws_position_t *position);
+
+/*  Nobody's seat is this client's from now on. Returns 0 or HWS_ENO_MEMORY.  */
+int hws_seat_take (hws_engine_t *engine, hws_seat_t *self, hws_peer_t *peer,
+                   const hws_attach_t *request);
 
 /*  Asks the sender to begin again at next_seq.  */
 void hws_seat_rewind (hws_engine_t *engine, hws_seat_t *self);

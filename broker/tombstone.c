@@ -50,6 +50,18 @@ static void file (hws_engine_t *engine, hws_tombstone_t *self)
     arm (engine); /* the oldest may be another now */
 }
 
+/*  A stream's; under nobody, the first that goes by a session id keeps it.  */
+static void file_stream (hws_engine_t *engine, hws_tombstone_t *self, bool is_nobodys)
+{
+    const hws_bytes_t key = hws_bytes (&self->owner_key, sizeof self->owner_key);
+    file (engine, self);
+    if (!is_nobodys || hws_map_find (&engine->tombstones_by_session, key) == NULL) {
+        hws_map_insert (&engine->tombstones_by_session, &self->by_session, key);
+    }
+    hws_map_insert (&engine->tombstones_by_sender, &self->by_sender,
+                    hws_bytes (&self->sender_key, sizeof self->sender_key));
+}
+
 void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat)
 {
     _Static_assert (sizeof (hws_tombstone_t) <= sizeof (hws_seat_t), "it takes the seat's place");
@@ -68,15 +80,52 @@ void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat)
                             .reason = seat->reason};
     memcpy (rest.owner_key.client_id, seat->peer->client_id.bytes, HWS_ID_SIZE);
     seat->reason = NULL;
+    const bool is_nobodys = seat->peer == &engine->nobody;
     hws_seat_take_out (engine, seat);
     void *const smaller = realloc (seat, sizeof rest);
     hws_tombstone_t *const self = smaller ? smaller : (void *) seat;
     *self = rest;
+    file_stream (engine, self, is_nobodys);
+}
+
+void hws_tombstone_of_position (hws_engine_t *engine, hws_handle_t handle,
+                                const hws_position_t *position, hws_tombstone_t *self)
+{
+    if (!has_room (engine)) {
+        free (self);
+        return;
+    }
+    *self = (hws_tombstone_t){.ending = position->type,
+                              .cause = position->cause,
+                              .acked_seq = position->acked_seq,
+                              .acked_bytes = position->acked_bytes,
+                              .handle = handle,
+                              .owner_key.number = position->seat_key,
+                              .sender_key = {handle.lo, position->sender_id}};
+    memcpy (self->owner_key.client_id, engine->nobody.client_id.bytes, HWS_ID_SIZE);
+    file_stream (engine, self, true);
+}
+
+static void file_open (hws_engine_t *engine, const hws_anchor_t *anchor, hws_tombstone_t *self)
+{
     file (engine, self);
-    hws_map_insert (&engine->tombstones_by_session, &self->by_session,
+    self->ending = HWS_RUN_CANCELLED;
+    self->handle = anchor->handle;
+    memcpy (self->owner_key.client_id, anchor->owner->client_id.bytes, HWS_ID_SIZE);
+    self->owner_key.number = anchor->open_id;
+    hws_map_insert (&engine->tombstones_by_open, &self->by_open,
                     hws_bytes (&self->owner_key, sizeof self->owner_key));
-    hws_map_insert (&engine->tombstones_by_sender, &self->by_sender,
-                    hws_bytes (&self->sender_key, sizeof self->sender_key));
+}
+
+void hws_tombstone_of_owner (hws_engine_t *engine, const hws_anchor_t *anchor,
+                             hws_tombstone_t *self)
+{
+    if (!has_room (engine)) {
+        free (self);
+        return;
+    }
+    self->cause = HWS_CAUSE_SUPERSEDED;
+    file_open (engine, anchor, self);
 }
 
 void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor)
@@ -88,14 +137,8 @@ void hws_tombstone_of_anchor (hws_engine_t *engine, hws_anchor_t *anchor)
     self->reason = anchor->reason;
     anchor->tombstone = NULL;
     anchor->reason = NULL;
-    file (engine, self);
-    self->ending = HWS_RUN_CANCELLED;
     self->cause = anchor->cause;
-    self->handle = anchor->handle;
-    memcpy (self->owner_key.client_id, anchor->owner->client_id.bytes, HWS_ID_SIZE);
-    self->owner_key.number = anchor->open_id;
-    hws_map_insert (&engine->tombstones_by_open, &self->by_open,
-                    hws_bytes (&self->owner_key, sizeof self->owner_key));
+    file_open (engine, anchor, self);
     hws_map_insert (&engine->tombstones_by_handle, &self->by_handle,
                     hws_bytes (&self->handle, sizeof self->handle));
 }

@@ -42,6 +42,16 @@ struct hws_tombstone {
  *  of memory would begin a second life with the next ATTACH of its client.  */
 void hws_tombstone_of_seat (hws_engine_t *engine, hws_seat_t *seat);
 
+/*  Remembers a stream that its receiver says has ended, in memory that the caller gives up; by
+ *  sender id, and by its seat key under nobody.  */
+void hws_tombstone_of_position (hws_engine_t *engine, hws_handle_t handle,
+                                const hws_position_t *position, hws_tombstone_t *self);
+
+/*  Remembers that the client's OPEN has lost the anchor to another receiver; in memory of
+ *  hws_tombstone_new, or nothing without.  */
+void hws_tombstone_of_owner (hws_engine_t *engine, const hws_anchor_t *anchor,
+                             hws_tombstone_t *self);
+
 /*  Makes one for an anchor that begins, freed with free () if it is not used. Returns null
  *  without memory.  */
 hws_tombstone_t *hws_tombstone_new (void);

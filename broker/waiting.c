@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "broker/answer.h"
 #include "broker/engine_state.h"
+#include "broker/young.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,9 @@ int hws_waiting_add (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t
                         hws_bytes (self->session_key, sizeof self->session_key));
         hws_heap_set (&engine->deadlines, &self->deadline.timer, self->until_at);
     }
+    if (hws_young_holds (engine, request)) {
+        hws_young_arm (engine);
+    }
     self->code = code;
     self->has_id = message->has_id;
     self->id = message->id;
@@ -228,7 +232,8 @@ void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor)
                       hws_handle_count (anchor->handle));
         }
         is_full = is_full || code == HWS_EBUFFER_FULL;
-        if (code == HWS_EWOULD_BLOCK || (is_wait (code) && engine->now < self->until_at)) {
+        if (code == HWS_EWOULD_BLOCK || (is_wait (code) && engine->now < self->until_at) ||
+            hws_young_holds (engine, &self->request)) {
             self->code = code;
             continue;
         }
@@ -258,7 +263,7 @@ void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self)
     hws_attach_ok_t ok = {0};
     hws_reason_t reason = "";
     const int code = hws_attach_try (engine, self->peer, &self->request, &ok, reason);
-    if (code == HWS_EWOULD_BLOCK) {
+    if (code == HWS_EWOULD_BLOCK || hws_young_holds (engine, &self->request)) {
         self->code = code;
         return;
     }

@@ -62,7 +62,8 @@ void hws_waiting_fail (hws_engine_t *engine, const hws_anchor_t *anchor, int cod
 /*  It waits no longer: refused with the code and the sentence.  */
 void hws_waiting_refuse (hws_engine_t *engine, hws_waiting_t *self, int code, const char *reason);
 
-/*  The time is over: refused, unless it waits for a bind, which ends by itself.  */
+/*  The time is over: refused, unless it waits for a bind or for an anchor of the broker's life
+ *  before, which ends by itself.  */
 void hws_waiting_expire (hws_engine_t *engine, hws_waiting_t *self);
 
 void hws_waiting_free (hws_engine_t *engine, hws_waiting_t *self);

@@ -65,6 +65,12 @@ bool hws_window_has_room (const hws_anchor_t *anchor)
            floor <= anchor->buffer_bytes - anchor->reserved_bytes;
 }
 
+bool hws_window_fits (const hws_anchor_t *anchor, uint64_t bytes, bool is_live)
+{
+    const uint64_t needed = is_live ? later (bytes, anchor->window_bytes_min) : bytes;
+    return needed <= anchor->buffer_bytes - anchor->reserved_bytes;
+}
+
 /*  ---- Limits ---- */
 
 /*  The seat was used, or is there again: it is the last to be asked.  */
@@ -253,6 +259,12 @@ int hws_window_said (hws_engine_t *engine, hws_seat_t *seat, const hws_window_t 
 
 void hws_window_begin (hws_seat_t *seat)
 {
+    extend (seat);
+}
+
+void hws_window_restore (hws_seat_t *seat)
+{
+    seat->limit_bytes = seat->next_bytes;
     extend (seat);
 }
 

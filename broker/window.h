@@ -21,6 +21,13 @@ bool hws_window_has_room (const hws_anchor_t *anchor);
 /*  The seat is new and gets its floor. Room was checked.  */
 void hws_window_begin (hws_seat_t *seat);
 
+/*  Whether so many bytes beyond what is acknowledged fit, of a seat to come; with `is_live` its
+ *  floor does too.  */
+bool hws_window_fits (const hws_anchor_t *anchor, uint64_t bytes, bool is_live);
+
+/*  The live seat is made of where its receiver stands. It fits.  */
+void hws_window_restore (hws_seat_t *seat);
+
 /*  The client attached again: the answer tells the limits, so it need not give back any more,
  *  and leaves room for at least one byte.  */
 void hws_window_resume (hws_seat_t *seat);

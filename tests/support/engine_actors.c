@@ -55,6 +55,11 @@ void batch_add_ack (batch_t *self, hws_ack_t ack)
     hws_ack_put (grow (self, HWS_ACK_SIZE), &ack);
 }
 
+void batch_add_position (batch_t *self, hws_position_t position)
+{
+    hws_position_put (grow (self, HWS_POSITION_SIZE), &position);
+}
+
 void batch_add_window (batch_t *self, hws_window_t window)
 {
     hws_window_put (grow (self, HWS_WINDOW_SIZE), &window);
@@ -177,6 +182,78 @@ void stream_end (stream_t *self)
     batch_begin (&batch, HWS_BATCH_DATA);
     batch_add_run (&batch, stream_ending (self, HWS_RUN_DETACHED));
     batch_send (&batch, self->client);
+}
+
+/*  ---- Resume ---- */
+
+void anchor_resuming (client_t *receiver, uint64_t open_id, hws_handle_t handle,
+                      const hws_open_t *open)
+{
+    hws_control_t message = {.verb = HWS_VERB_OPEN};
+    hws_open_t *const it = &message.as.open;
+    if (open) {
+        *it = *open;
+    }
+    it->open_id = open_id;
+    it->has_resume = true;
+    it->resume.handle = handle;
+    it->resume.owner_token =
+        hws_credential_make (receiver->world->options.key, HWS_CREDENTIAL_OWNER, handle, 0);
+    client_ask (receiver, &message);
+}
+
+void anchor_resume (client_t *receiver, uint64_t open_id, hws_handle_t handle, uint64_t highest,
+                    const hws_position_t *positions, size_t count)
+{
+    const hws_open_t open = {.resume.highest_sender_id = highest};
+    const hws_position_t mark = {.flags = HWS_POSITION_LAST};
+    anchor_resuming (receiver, open_id, handle, &open);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_POSITION);
+    for (size_t i = 0; i < count; i++) {
+        hws_position_t position = positions[i];
+        position.flags |= i + 1 == count ? HWS_POSITION_LAST : 0;
+        batch_add_position (&batch, position);
+    }
+    if (count == 0) {
+        batch_add_position (&batch, mark);
+    }
+    batch_send (&batch, receiver);
+}
+
+hws_position_t stream_position (const stream_t *self, uint64_t got, uint64_t got_bytes,
+                                uint64_t acked, uint64_t acked_bytes)
+{
+    return (hws_position_t){.sender_id = self->sender_id,
+                            .next_seq = got,
+                            .next_bytes = got_bytes,
+                            .acked_seq = acked,
+                            .acked_bytes = acked_bytes,
+                            .seat_key =
+                                hws_credential_seat_key (self->client->world->options.key,
+                                                         &self->client->id, self->session_id)};
+}
+
+hws_attach_t stream_request (const stream_t *self, uint64_t acked, uint64_t acked_bytes)
+{
+    hws_attach_t request = {.has_handle = true,
+                            .handle = self->handle,
+                            .session_id = self->session_id,
+                            .has_resume = true,
+                            .resume = {.sender_id = self->sender_id,
+                                       .acked_seq = acked,
+                                       .acked_bytes = acked_bytes,
+                                       .next_seq = self->next_seq}};
+    request.resume.resume_token = hws_credential_make (
+        self->client->world->options.key, HWS_CREDENTIAL_SENDER, self->handle, self->sender_id);
+    return request;
+}
+
+void stream_resume (stream_t *self, uint64_t acked, uint64_t acked_bytes)
+{
+    hws_control_t message = {.verb = HWS_VERB_ATTACH,
+                             .as.attach = stream_request (self, acked, acked_bytes)};
+    client_ask (self->client, &message);
 }
 
 /*  ---- What is expected ---- */

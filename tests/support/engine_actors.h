@@ -20,6 +20,7 @@ void batch_begin (batch_t *self, hws_batch_kind_t kind);
 void batch_add_run (batch_t *self, hws_run_t run);
 void batch_add_ack (batch_t *self, hws_ack_t ack);
 void batch_add_window (batch_t *self, hws_window_t window);
+void batch_add_position (batch_t *self, hws_position_t position);
 
 /*  Sends it and pumps.  */
 void batch_send (batch_t *self, client_t *client);
@@ -27,6 +28,14 @@ void batch_send (batch_t *self, client_t *client);
 /*  Opens an anchor; the answer must be Ok. `open` may be null or have members set.  */
 hws_handle_t anchor_open (client_t *receiver, uint64_t open_id, const char *name,
                           const hws_open_t *open);
+
+/*  OPEN with resume of the anchor, by its true token and with `highest` as the highest sender id;
+ *  then its positions, the last of them marked, or the mark alone. The answer stays in the inbox.
+ *  `anchor_resuming` is only the OPEN, with what else `open` says.  */
+void anchor_resuming (client_t *receiver, uint64_t open_id, hws_handle_t handle,
+                      const hws_open_t *open);
+void anchor_resume (client_t *receiver, uint64_t open_id, hws_handle_t handle, uint64_t highest,
+                    const hws_position_t *positions, size_t count);
 
 /*  One sender's stream.  */
 typedef struct {
@@ -45,6 +54,16 @@ typedef struct {
 void stream_ask (client_t *client, uint64_t session_id, hws_handle_t handle);
 stream_t stream_attach (client_t *client, uint64_t session_id, hws_handle_t handle);
 void stream_attach_again (stream_t *self);
+
+/*  Where a receiver stands that has got `got` numbers of the stream, and consumed `acked`, of as
+ *  many bytes.  */
+hws_position_t stream_position (const stream_t *self, uint64_t got, uint64_t got_bytes,
+                                uint64_t acked, uint64_t acked_bytes);
+
+/*  ATTACH with resume by its true token, where its sender knows to be acknowledged up to; the
+ *  answer stays in the inbox.  */
+hws_attach_t stream_request (const stream_t *self, uint64_t acked, uint64_t acked_bytes);
+void stream_resume (stream_t *self, uint64_t acked, uint64_t acked_bytes);
 
 /*  A run of `count` records of `size` bytes each, at the stream's position.  */
 hws_run_t stream_records (stream_t *self, uint32_t count, size_t size);

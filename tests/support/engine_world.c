@@ -66,13 +66,29 @@ static void free_heard (heard_t *heard)
     }
 }
 
-void world_end (world_t *self)
+static void end_engine (world_t *self)
 {
     hws_engine_abandon (self->engine);
     world_pump (self);
     hws_engine_destroy (&self->engine);
     assert_null (self->engine);
     assert_int_equal (self->tokens_made, self->tokens_back);
+}
+
+void world_restart (world_t *self)
+{
+    end_engine (self);
+    self->options.epoch++;
+    self->front_count = self->last_front = 0;
+    assert_int_equal (hws_engine_new (&self->engine, &self->options), 0);
+    for (size_t i = 0; i < self->client_count; i++) {
+        client_forget (&self->clients[i]);
+    }
+}
+
+void world_end (world_t *self)
+{
+    end_engine (self);
     for (size_t i = 0; i < self->client_count; i++) {
         client_forget (&self->clients[i]);
     }

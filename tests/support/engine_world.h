@@ -77,6 +77,9 @@ void world_begin (world_t *self, const hws_engine_options_t *options);
 /*  Abandons and destroys the engine; every token is back.  */
 void world_end (world_t *self);
 
+/*  The broker's next life, with its id and its key; clients have yet to connect again.  */
+void world_restart (world_t *self);
+
 /*  Whether everything is true that must be; world_pump does it too.  */
 void world_check (const world_t *self);
 

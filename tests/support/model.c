@@ -16,7 +16,7 @@ void model_init (model_t *self, const hws_engine_options_t *options)
 {
     memset (self, 0, sizeof *self);
     self->options = *options;
-    self->turn_at = HWS_NEVER;
+    self->turn_at = self->young_until_at = HWS_NEVER;
     assert_true (options->limits.anchors <= MODEL_ANCHORS);
     assert_true (options->limits.seats_per_peer * options->limits.peers <= MODEL_SEATS);
     assert_true (options->limits.waiting_attaches <= MODEL_WAITING);
@@ -117,6 +117,9 @@ void model_turn (model_t *self, hws_ms_t now)
         self->late_turns++;
     }
     self->turn_at = self->now + interval / 2;
+    if (self->young_until_at == HWS_NEVER) {
+        self->young_until_at = self->now + (hws_ms_t) self->options.anchors.orphan_ttl_ms;
+    }
     self->line_count = self->grant_count = 0;
 }
 
@@ -164,6 +167,9 @@ static void each_time (const model_t *self, void (*visit) (void *of, model_due_t
         visit (of, (model_due_t){MODEL_ANCHOR_DUE, anchor_due (self, anchor), anchor->count});
     }
     visit (of, (model_due_t){MODEL_TOKEN_DUE, model_token_due (self), 0});
+    if (self->is_young_due) {
+        visit (of, (model_due_t){MODEL_YOUNG_DUE, self->young_until_at, 0});
+    }
     if (self->tombstone_count > 0) {
         visit (of, (model_due_t){MODEL_TOMBSTONE_DUE, self->tombstones[0].expires_at, 0});
     }
@@ -315,6 +321,9 @@ void model_act (model_t *self, const model_due_t *due)
         return;
     case MODEL_TOKEN_DUE:
         model_token_sweep (self);
+        return;
+    case MODEL_YOUNG_DUE:
+        model_young_over (self);
         return;
     case MODEL_CLIENT_DUE:
         look_at_client (self, (int) due->which);

@@ -153,6 +153,8 @@ typedef struct {
     bool is_over;         /* that has come, but it waits for its anchor's front */
     bool is_binding;      /* waits for that */
     uint64_t token_order; /* as an anchor's */
+    bool is_token_hit;    /* its token was cancelled, and yet it waits */
+    char token_reason[MODEL_WORD];
     model_attach_t request;
 } model_waiting_t;
 
@@ -184,6 +186,7 @@ typedef enum {
     MODEL_ANCHOR_DUE,
     MODEL_TOMBSTONE_DUE,
     MODEL_TOKEN_DUE,
+    MODEL_YOUNG_DUE,
     MODEL_CLIENT_DUE
 } model_due_kind_t;
 
@@ -196,11 +199,13 @@ typedef struct {
 
 typedef struct {
     hws_engine_options_t options;
-    hws_ms_t now;        /* the broker's own clock */
-    hws_ms_t skew;       /* how far it is behind the true one */
-    hws_ms_t turn_at;    /* the next turn comes no later */
-    uint64_t late_turns; /* since the start, as all counts below */
-    bool is_draining;    /* the broker is leaving */
+    hws_ms_t now;            /* the broker's own clock */
+    hws_ms_t skew;           /* how far it is behind the true one */
+    hws_ms_t turn_at;        /* the next turn comes no later */
+    uint64_t late_turns;     /* since the start, as all counts below */
+    bool is_draining;        /* the broker is leaving */
+    hws_ms_t young_until_at; /* anchors of earlier epochs may yet come back */
+    bool is_young_due;       /* somebody waits for one */
 
     model_client_t clients[MODEL_CLIENTS];
     model_anchor_t anchors[MODEL_ANCHORS]; /* in order of opening */

@@ -131,10 +131,17 @@ static const char *try_attach (model_t *self, int client, uint64_t id,
     }
     const model_tombstone_t *const ended =
         model_tombstone (self, false, client, request->session_id);
-    if (ended || request->is_resume) {
-        const model_tombstone_t unknown = {.ending = HWS_RUN_DROPPED, .cause = HWS_CAUSE_UNKNOWN};
-        say_ended (self, client, id, ended ? ended : &unknown);
+    if (ended) {
+        say_ended (self, client, id, ended);
         return NULL;
+    }
+    if (request->is_resume) { /* by a token that is never the true one */
+        return !request->has_handle                            ? "bad_request"
+               : request->handle.hi != self->options.broker_id ? "wrong_broker"
+                                                               : "denied";
+    }
+    if (model_young_holds (self, request)) {
+        return "not_found";
     }
     if (model_token_reason (self, request->token)) {
         return "cancelled";
@@ -198,6 +205,23 @@ static void forget_waiting (model_t *self, int client, uint64_t session_id)
     }
 }
 
+/*  Its token may have been cancelled before, when it waits for an earlier epoch's anchor.  */
+static void note_token (model_t *self, model_waiting_t *it)
+{
+    it->is_token_hit = false;
+    it->token_order = model_token_register (self);
+    const char *const reason = model_token_reason (self, it->request.token);
+    if (reason) {
+        memcpy (it->token_reason, reason, sizeof it->token_reason);
+        it->is_token_hit = true;
+    }
+}
+
+static void note_young (model_t *self, const model_waiting_t *it)
+{
+    self->is_young_due = self->is_young_due || model_young_holds (self, &it->request);
+}
+
 void model_attach (model_t *self, int client, uint64_t id, const model_attach_t *request)
 {
     const char *refusal = try_attach (self, client, id, request, "kept");
@@ -206,8 +230,8 @@ void model_attach (model_t *self, int client, uint64_t id, const model_attach_t 
         return;
     }
     const bool is_binding = strcmp (refusal, "would_block") == 0;
-    const bool may_wait =
-        is_worth_waiting (refusal) && request->wait_ms > 0 && !self->clients[client].is_away;
+    const bool may_wait = is_worth_waiting (refusal) && !self->clients[client].is_away &&
+                          (request->wait_ms > 0 || model_young_holds (self, request));
     if (!may_wait && !is_binding) {
         forget_waiting (self, client, request->session_id);
         model_refuse (self, client, "ATTACH", id, refusal);
@@ -219,7 +243,8 @@ void model_attach (model_t *self, int client, uint64_t id, const model_attach_t 
             other->id = id; /* asked again: the time goes on */
             other->request = *request;
             other->is_binding = is_binding;
-            other->token_order = model_token_register (self);
+            note_token (self, other);
+            note_young (self, other);
             return;
         }
     }
@@ -229,13 +254,14 @@ void model_attach (model_t *self, int client, uint64_t id, const model_attach_t 
     }
     const uint64_t most = self->options.limits.wait_ms;
     const uint64_t wait_ms = request->wait_ms < most ? request->wait_ms : most;
-    self->waiting[self->waiting_count++] =
-        (model_waiting_t){.client = client,
-                          .id = id,
-                          .is_binding = is_binding,
-                          .token_order = model_token_register (self),
-                          .until_at = self->now + (hws_ms_t) wait_ms,
-                          .request = *request};
+    model_waiting_t *const it = &self->waiting[self->waiting_count++];
+    *it = (model_waiting_t){.client = client,
+                            .id = id,
+                            .is_binding = is_binding,
+                            .until_at = self->now + (hws_ms_t) wait_ms,
+                            .request = *request};
+    note_token (self, it);
+    note_young (self, it);
 }
 
 static bool is_meant (const model_t *self, const model_waiting_t *waiting, uint32_t count,
@@ -269,7 +295,8 @@ void model_retry (model_t *self, uint32_t count, const char *name)
         }
         const bool is_binding = refusal && strcmp (refusal, "would_block") == 0;
         is_full = is_full || (refusal && strcmp (refusal, "buffer_full") == 0);
-        if (is_binding || (refusal && is_worth_waiting (refusal) && self->now < it.until_at)) {
+        if (is_binding || (refusal && model_young_holds (self, &it.request)) ||
+            (refusal && is_worth_waiting (refusal) && self->now < it.until_at)) {
             self->waiting[i++].is_binding = is_binding;
             continue;
         }
@@ -284,8 +311,10 @@ void model_wait_over (model_t *self, size_t place)
 {
     const model_waiting_t it = self->waiting[place];
     const char *const refusal = try_attach (self, it.client, it.id, &it.request, "dropped");
-    if (refusal && strcmp (refusal, "would_block") == 0) {
-        self->waiting[place].is_binding = self->waiting[place].is_over = true;
+    const bool is_binding = refusal && strcmp (refusal, "would_block") == 0;
+    if (is_binding || (refusal && model_young_holds (self, &it.request))) {
+        self->waiting[place].is_binding = is_binding;
+        self->waiting[place].is_over = true;
         return;
     }
     take_waiting (self, place);

@@ -28,6 +28,8 @@ static void answer_gone (model_t *self, int client, const char *verb, uint64_t i
     if (hws_handle_equal (handle, model_handle (self, hws_handle_count (handle))) &&
         model_anchor_has_ended (self, hws_handle_count (handle))) {
         model_ok (self, client, verb, id);
+    } else if (model_young_awaits (self, handle)) {
+        model_refuse (self, client, verb, id, "busy");
     } else if (handle.hi != self->options.broker_id) {
         model_refuse (self, client, verb, id, "wrong_broker");
     } else {

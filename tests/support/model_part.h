@@ -75,6 +75,13 @@ void model_retry (model_t *self, uint32_t count, const char *name);
 /*  The time of the one at this place is over.  */
 void model_wait_over (model_t *self, size_t place);
 
+/*  Whether the anchor of the handle, or the one that an ATTACH asks for, may yet come back.  */
+bool model_young_awaits (const model_t *self, hws_handle_t handle);
+bool model_young_holds (const model_t *self, const model_attach_t *request);
+
+/*  Nothing comes back any more: who waited for it is told.  */
+void model_young_over (model_t *self);
+
 /*  Its token was cancelled; the front that it waits for cannot be bound.  */
 void model_wait_cancel (model_t *self, const model_waiting_t *waiting);
 void model_wait_fail (model_t *self, uint32_t count, const char *name);

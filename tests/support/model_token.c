@@ -36,8 +36,10 @@ static target_t first_target (model_t *self, uint64_t token)
     }
     for (size_t i = 0; i < self->waiting_count; i++) {
         model_waiting_t *const it = &self->waiting[i];
-        consider (&first, (target_t){.waiting = it, .order = it->token_order}, token,
-                  it->request.token);
+        if (!it->is_token_hit) {
+            consider (&first, (target_t){.waiting = it, .order = it->token_order}, token,
+                      it->request.token);
+        }
     }
     for (size_t i = 0; i < self->anchor_count; i++) {
         model_anchor_t *const it = &self->anchors[i];
@@ -59,7 +61,7 @@ static model_cancel_t *remembered (model_t *self, uint64_t token)
 }
 
 /*  A cancel is known as long as it is remembered, and as long as an anchor is there that it
- *  has hit.  */
+ *  has hit, or an attach that waits on.  */
 const char *model_token_reason (model_t *self, uint64_t token)
 {
     if (token && self->hit_token == token) {
@@ -68,6 +70,11 @@ const char *model_token_reason (model_t *self, uint64_t token)
     for (size_t i = 0; token && i < self->anchor_count; i++) {
         if (self->anchors[i].token == token && self->anchors[i].is_token_hit) {
             return self->anchors[i].token_reason;
+        }
+    }
+    for (size_t i = 0; token && i < self->waiting_count; i++) {
+        if (self->waiting[i].request.token == token && self->waiting[i].is_token_hit) {
+            return self->waiting[i].token_reason;
         }
     }
     const model_cancel_t *const cancel = token ? remembered (self, token) : NULL;
@@ -139,6 +146,9 @@ static void hit (model_t *self, target_t target, const char *reason)
 {
     if (target.seat) {
         model_end (self, target.seat, HWS_RUN_CANCELLED, HWS_CAUSE_REQUESTED, reason, false);
+    } else if (target.waiting && model_young_holds (self, &target.waiting->request)) {
+        target.waiting->is_token_hit = true;
+        memcpy (target.waiting->token_reason, reason, sizeof target.waiting->token_reason);
     } else if (target.waiting) {
         model_wait_cancel (self, target.waiting);
     } else {

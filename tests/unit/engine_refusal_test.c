@@ -96,6 +96,8 @@ static void same_numbers_on_two_brokers (void **state)
 static void handle_of_an_earlier_epoch_is_closed (void **state)
 {
     (void) state;
+    s_sender->is_beating = true;
+    world_advance (&s_world, WORLD_ORPHAN_MS); /* its receiver might have come back */
 
     stream_ask (s_sender, 1, hws_handle_make (0xb0b0, HWS_KIND_MPSC, 6, 1));
 
@@ -196,6 +198,8 @@ static void resume_of_a_stream_that_nobody_knows_is_dropped_unknown (void **stat
                                            .session_id = 77,
                                            .has_resume = true,
                                            .resume = {.sender_id = 5}}};
+    message.as.attach.resume.resume_token =
+        hws_credential_make (s_world.options.key, HWS_CREDENTIAL_SENDER, s_handle, 5);
 
     client_ask (s_sender, &message);
 
