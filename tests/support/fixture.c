@@ -8,10 +8,13 @@
 #include <cmocka.h>
 
 #include <cjson/cJSON.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define BROKERS_MAX 8
 
@@ -20,10 +23,18 @@
 #define SETTLE_MS    60000
 #define ASK_EVERY_MS 20
 
+/*  A place where one broker after the other lives.  */
+typedef struct {
+    process_t *process; /* the one that lives or lived last */
+    char endpoint[256]; /* of its ready line */
+    const char *config; /* its file */
+    int reserved;       /* a socket that keeps its port for it, or -1 */
+} broker_t;
+
 static struct {
-    process_t *brokers[BROKERS_MAX];
+    broker_t brokers[BROKERS_MAX];
     size_t count;
-    char endpoint[256];
+    size_t newest; /* the one started last */
 } s_fixture;
 
 static const char *const s_short_times =
@@ -91,7 +102,7 @@ int fixture_teardown (void **state)
 
     (void) state;
     for (size_t i = 0; i < s_fixture.count; i++) {
-        process_t *broker = s_fixture.brokers[i];
+        process_t *broker = s_fixture.brokers[i].process;
         process_signal (broker, SIGCONT);
         if (process_is_running (broker)) {
             process_signal (broker, SIGTERM);
@@ -100,41 +111,96 @@ int fixture_teardown (void **state)
                 rc = -1;
             }
         }
+        if (s_fixture.brokers[i].reserved >= 0) {
+            close (s_fixture.brokers[i].reserved);
+        }
     }
     s_fixture.count = 0;
     return process_teardown () == 0 ? rc : -1;
+}
+
+/*  A free port of loopback. The socket is bound and never listens: so a broker can listen on
+ *  the port, now and after its death, and nobody else is given it meanwhile.  */
+static int reserve_port (char *endpoint, size_t size)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t address_size = sizeof address;
+    const int on = 1;
+    const int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true (fd >= 0);
+    address.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
+    assert_int_equal (setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    assert_int_equal (bind (fd, (struct sockaddr *) &address, sizeof address), 0);
+    assert_int_equal (getsockname (fd, (struct sockaddr *) &address, &address_size), 0);
+    snprintf (endpoint, size, "tcp://127.0.0.1:%d", ntohs (address.sin_port));
+    return fd;
+}
+
+/*  Starts a process for the place, at its endpoint, and waits until it is ready.  */
+static process_t *start (broker_t *self)
+{
+    self->process =
+        process_start (NULL, "hawser-broker", "-c", self->config, "--listen", self->endpoint, NULL);
+    const char *ready =
+        strstr (process_wait_output (self->process, "hawser-broker: ready "), "ready ") + 6;
+    snprintf (self->endpoint, sizeof self->endpoint, "%.*s", (int) strcspn (ready, " "), ready);
+    setenv ("HAWSER_BROKER", self->endpoint, 1);
+    s_fixture.newest = (size_t) (self - s_fixture.brokers);
+    return self->process;
 }
 
 process_t *fixture_start_broker (const char *listen, const char *config)
 {
     /*  Under valgrind a program may take seconds for what takes it milliseconds.  */
     const char *short_times = getenv ("HAWSER_WRAP") ? s_calm_times : s_short_times;
-    const char *text = config ? config : short_times;
     char name[32];
 
-    snprintf (name, sizeof name, "broker-%zu.json", s_fixture.count);
-    const char *path = file_make_text (name, text);
-    process_t *broker = process_start (NULL, "hawser-broker", "-c", path, "--listen",
-                                       listen ? listen : "tcp://127.0.0.1:*", NULL);
     assert_true (s_fixture.count < BROKERS_MAX);
-    s_fixture.brokers[s_fixture.count++] = broker;
+    broker_t *broker = &s_fixture.brokers[s_fixture.count];
+    *broker = (broker_t){.reserved = -1};
+    snprintf (name, sizeof name, "broker-%zu.json", s_fixture.count);
+    broker->config = file_make_text (name, config ? config : short_times);
+    if (listen) {
+        snprintf (broker->endpoint, sizeof broker->endpoint, "%s", listen);
+    } else {
+        broker->reserved = reserve_port (broker->endpoint, sizeof broker->endpoint);
+    }
+    s_fixture.count++;
+    return start (broker);
+}
 
-    const char *ready =
-        strstr (process_wait_output (broker, "hawser-broker: ready "), "ready ") + 6;
-    snprintf (s_fixture.endpoint, sizeof s_fixture.endpoint, "%.*s", (int) strcspn (ready, " "),
-              ready);
-    setenv ("HAWSER_BROKER", s_fixture.endpoint, 1);
-    return broker;
+void fixture_kill (process_t *broker)
+{
+    process_signal (broker, SIGKILL);
+    process_expect_exit (broker, 128 + SIGKILL);
+}
+
+void fixture_stop (process_t *broker)
+{
+    process_signal (broker, SIGTERM);
+    process_expect_exit (broker, 0);
+}
+
+process_t *fixture_restart (process_t *broker)
+{
+    for (size_t i = 0; i < s_fixture.count; i++) {
+        if (s_fixture.brokers[i].process == broker) {
+            assert_false (process_is_running (broker));
+            return start (&s_fixture.brokers[i]);
+        }
+    }
+    process_fail ("the fixture did not start that broker, or something followed it");
 }
 
 process_t *fixture_broker (void)
 {
-    return s_fixture.brokers[s_fixture.count - 1];
+    return s_fixture.brokers[s_fixture.newest].process;
 }
 
 const char *fixture_endpoint (void)
 {
-    return s_fixture.endpoint;
+    return s_fixture.brokers[s_fixture.newest].endpoint;
 }
 
 hws_client_t *fixture_client (void)

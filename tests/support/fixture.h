@@ -37,6 +37,15 @@ int fixture_teardown (void **state);
  *  times as above.  */
 process_t *fixture_start_broker (const char *listen, const char *config);
 
+/*  The end of a broker by kill -9, or by SIGTERM, then with 0; both wait for it.  */
+void fixture_kill (process_t *broker);
+void fixture_stop (process_t *broker);
+
+/*  Starts a broker that has ended again, with the same configuration, at the
+ *  endpoint of its ready line, and waits until it is ready. A port that the fixture chose is kept
+ *  for it meanwhile. Returns the new process; it is the newest now.  */
+process_t *fixture_restart (process_t *broker);
+
 /*  The newest broker, and the endpoint of its ready line.  */
 process_t *fixture_broker (void);
 const char *fixture_endpoint (void);
