@@ -126,6 +126,7 @@ int hws_client_make (hws_client_t **client, const hws_client_options_t *options,
     self->parent = parent;
     atomic_init (&self->is_away, false);
     atomic_init (&self->is_aside, false);
+    atomic_init (&self->is_moving, false);
     self->on_connection = options->on_connection;
     self->on_connection_arg = options->on_connection_arg;
     self->wake = -1;

@@ -47,11 +47,12 @@ struct hws_client {
     hws_list_t privates; /* the private ones */
 
     /* a private client's own */
-    hws_client_t *parent; /* whose private it is, which is no private; else null */
-    hws_link_t link;      /* in `privates` of the parent */
-    unsigned users;       /* senders that are attached through it; under the parent's lock */
-    atomic_bool is_away;  /* its connection is lost, and a stream waits for the next */
-    atomic_bool is_aside; /* it is connected to the parent's endpoint, not to its own */
+    hws_client_t *parent;  /* whose private it is, which is no private; else null */
+    hws_link_t link;       /* in `privates` of the parent */
+    unsigned users;        /* senders that are attached through it; under the parent's lock */
+    atomic_bool is_away;   /* its connection is lost, and a stream waits for the next */
+    atomic_bool is_aside;  /* it is connected to the parent's endpoint, not to its own */
+    atomic_bool is_moving; /* it has early senders that its parent's thread takes elsewhere */
 
     /* who has `socket_lock` uses the socket: the thread while it does not sleep, else a program's
        thread, to send at once */
@@ -91,12 +92,13 @@ void hws_client_unfollow (hws_client_t **client);
  *  cancelled: it may have done so while the sender was on its way from the one to the other.  */
 void hws_client_heed_token (hws_client_t *self, uint64_t token);
 
-/*  Takes the early senders, whose programs do not wait, to where the broker sends them. On the
- *  client's own thread.  */
+/*  Takes the early senders, whose programs do not wait, to where the broker sends them, on the
+ *  client's own thread; those of a private client its parent's thread takes.  */
 void hws_client_guide (hws_client_t *self);
 
-/*  The first of the private clients that is away, or null; under the lock.  */
+/*  The first of the private clients that is away, or is_moving; or null. Under the lock.  */
 hws_client_t *hws_client_away (const hws_client_t *self);
+hws_client_t *hws_client_moving (const hws_client_t *self);
 
 /*  Copies the session's last word on what went wrong. Of a client with private ones that has
  *  none, theirs.  */

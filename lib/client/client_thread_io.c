@@ -463,7 +463,7 @@ void *hws_client_run (void *argument)
         check_connection (self);
         hws_client_lock (self);
         hws_session_expire (&self->session, hws_clock_ms ());
-        const bool is_moving = self->session.moved.count > 0;
+        const bool is_moving = self->session.moved.count > 0 || hws_client_moving (self);
         hws_client_unlock (self, false);
         if (is_moving) {
             hws_client_guide (self);

@@ -97,6 +97,15 @@ hws_client_t *hws_client_away (const hws_client_t *self)
     return private;
 }
 
+hws_client_t *hws_client_moving (const hws_client_t *self)
+{
+    hws_client_t *private = private_of (self->privates.head);
+    while (private && !atomic_load (&private->is_moving)) {
+        private = next_of (private);
+    }
+    return private;
+}
+
 void hws_client_last_word (hws_client_t *self, hws_reason_t text)
 {
     hws_client_lock (self);

@@ -307,6 +307,55 @@ static void an_early_sender_is_sent_on_once (void **state)
     fake_broker_stop (&broker);
 }
 
+static fake_broker_t *s_front;       /* of the anchor, at first */
+static fake_broker_t *s_later_front; /*   and later */
+
+static void send_to_the_fronts (const fake_broker_t *broker, int number, hws_control_t *answer)
+{
+    (void) broker;
+    fake_answer_elsewhere (answer, fake_broker_endpoint (number == 1 ? s_front : s_later_front));
+}
+
+static void answer_nothing (const fake_broker_t *broker, int number, hws_control_t *answer)
+{
+    (void) broker;
+    (void) number;
+    *answer = (hws_control_t){.verb = HWS_VERB_PONG, .form = HWS_FORM_REQUEST};
+}
+
+static void give_a_seat (const fake_broker_t *broker, int number, hws_control_t *answer)
+{
+    (void) broker;
+    (void) number;
+    fake_answer_seat (answer);
+}
+
+static void an_early_sender_whose_front_is_gone_finds_the_next (void **state)
+{
+    (void) state;
+    s_front = fake_broker_start (answer_nothing);
+    s_later_front = fake_broker_start (give_a_seat);
+    fake_broker_t *broker = fake_broker_start (send_to_the_fronts);
+    hws_client_options_t options;
+    hws_client_options_init (&options);
+    options.endpoint = fake_broker_endpoint (broker);
+    hws_client_t *client;
+    assert_int_equal (hws_client_new (&client, &options), 0);
+    hws_sender_t *sender = attach_early (client, 0, 0);
+    send_numbers (sender, 1);
+    assert_int_equal (fake_broker_batches (s_front, 1), 1);
+
+    fake_broker_stop (&s_front);
+
+    assert_int_equal (fake_broker_batches (s_later_front, 1), 1);
+    assert_int_equal (fake_broker_attaches (broker), 2);
+    assert_int_equal (fake_broker_attaches (s_later_front), 1);
+    hws_sender_destroy (&sender);
+    hws_client_destroy (&client);
+    fake_broker_stop (&broker);
+    fake_broker_stop (&s_later_front);
+}
+
 #define TCP(name)  cmocka_unit_test_setup_teardown (name, pair_setup_tcp, fixture_teardown)
 #define IPC(name)  cmocka_unit_test_setup_teardown (name, pair_setup_ipc, fixture_teardown)
 #define BOTH(name) TCP (name), IPC (name)
@@ -328,6 +377,7 @@ int main (void)
         BARE (an_absent_broker_ends_an_early_attach),
         TCP (an_early_sender_may_be_destroyed_at_once),
         BARE (an_early_sender_is_sent_on_once),
+        BARE (an_early_sender_whose_front_is_gone_finds_the_next),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ void fake_answer_seat (hws_control_t *answer)
                                              .streaming_transport_key = HWS_TRANSPORT_MUX,
                                              .heartbeat_interval_ms = 5000,
                                              .sender_id = 1,
-                                             .initial_credit = 10};
+                                             .initial_credit = HWS_EARLY_RECORDS};
 }
 
 /*  ---- The thread ---- */
@@ -60,7 +60,11 @@ static void make_answer (fake_broker_t *self, const hws_control_t *request, hws_
         .verb = request->verb, .form = HWS_FORM_OK, .has_id = request->has_id, .id = request->id};
     if (request->verb == HWS_VERB_HELLO) {
         atomic_fetch_add (&self->hellos, 1);
-        answer->as.hello_ok = (hws_hello_ok_t){.broker_id = 1, .epoch = 1, .protocol = 1};
+        answer->as.hello_ok = (hws_hello_ok_t){.broker_id = 1,
+                                               .epoch = 1,
+                                               .protocol = 1,
+                                               .early_records = HWS_EARLY_RECORDS,
+                                               .early_bytes = HWS_EARLY_BYTES};
     } else if (request->verb == HWS_VERB_ATTACH) {
         const int number = atomic_load (&self->count) + 1;
         if (number <= FAKE_ATTACHES_MAX) {
