@@ -31,6 +31,7 @@ struct fake_broker {
     int batches;
     atomic_int count; /* of `attaches` that are written */
     hws_attach_t attaches[FAKE_ATTACHES_MAX];
+    uint8_t json[HWS_CONTROL_SIZE_MAX]; /* of the message at hand */
 };
 
 void fake_answer_elsewhere (hws_control_t *answer, const char *endpoint)
@@ -90,7 +91,7 @@ static void count_batch (fake_broker_t *self, hws_bytes_t message)
 
 static void turn (fake_broker_t *self)
 {
-    static uint8_t json[HWS_CONTROL_SIZE_MAX];
+    uint8_t *const json = self->json;
     char id[ID_SIZE_MAX], verb[64];
     const int id_size = zmq_recv (self->socket, id, sizeof id, 0);
     if (id_size < 0) {
@@ -104,7 +105,7 @@ static void turn (fake_broker_t *self)
         count_batch (self, hws_bytes (verb, (size_t) verb_size));
         return;
     }
-    const int json_size = zmq_recv (self->socket, json, sizeof json, 0);
+    const int json_size = zmq_recv (self->socket, json, sizeof self->json, 0);
     hws_control_t request, answer;
     hws_control_fault_t fault;
     size_t size;
@@ -113,7 +114,7 @@ static void turn (fake_broker_t *self)
         return;
     }
     make_answer (self, &request, &answer);
-    if (hws_control_encode (&answer, json, sizeof json, &size) == 0) {
+    if (hws_control_encode (&answer, json, sizeof self->json, &size) == 0) {
         const char *const word = hws_verb_word (answer.verb);
         zmq_send (self->socket, id, (size_t) id_size, ZMQ_SNDMORE);
         zmq_send (self->socket, word, strlen (word), ZMQ_SNDMORE);
