@@ -237,7 +237,8 @@ typedef struct {
 
 /*  Waits for the next event. What it points to lives until the next call on this
  *  receiver, which also counts it as consumed (with automatic acknowledgement; the
- *  senders learn it within some 10 ms, whether or not another receive follows). Returns
+ *  senders learn it within some 10 ms, whether or not another receive follows). An ending
+ *  counts as consumed as soon as it is returned. Returns
  *  0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EBUSY, HWS_ENO_MEMORY (call again), or
  *  HWS_ECLOSED after the CLOSED event.  */
 int hws_receiver_recv (hws_receiver_t *receiver, hws_event_t *event, int64_t timeout_ms);
@@ -249,8 +250,8 @@ int hws_receiver_ack (hws_receiver_t *receiver);
 
 /*  A descriptor that is readable while hws_receiver_recv would not wait. It belongs
  *  to the receiver; poll it, never read it. After the poll call hws_receiver_recv with 0
- *  until HWS_EWOULD_BLOCK: that last call is the one that consumes the last event, without
- *  which its sender's detach goes on waiting. Negative: HWS_ESYSTEM.  */
+ *  until HWS_EWOULD_BLOCK: that last call is the one that consumes the last record, without
+ *  which its sender's flush goes on waiting. Negative: HWS_ESYSTEM.  */
 int hws_receiver_fd (hws_receiver_t *receiver);
 
 /*  Cancels one sender; its ending will be cancelled(requested) with the reason.

@@ -204,6 +204,7 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
     atomic_init (&self->is_stirred, false);
     atomic_init (&self->is_busy, false);
     hws_rx_reader_init (&self->reader, &self->core.rx);
+    self->reader.is_manual = options->manual_ack;
     int rc = take_options (&self->core.options, name, options);
     rc = rc ? rc : hws_cond_init (&self->changed);
     if (rc) {

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "client/rx_part.h"
+#include "client/rx_past.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,17 +77,10 @@ bool hws_rx_flush (hws_rx_t *self)
 
 /*  ---- Streams ---- */
 
-hws_rx_stream_t *hws_rx_find (const hws_map_t *streams, uint64_t id)
-{
-    uint8_t key[8];
-    hws_put_u64 (key, id);
-    hws_map_node_t *const node = hws_map_find (streams, hws_bytes (key, sizeof key));
-    return node ? hws_container_of (node, hws_rx_stream_t, node) : NULL;
-}
-
 static void stream_free (hws_rx_stream_t *stream)
 {
-    hws_map_remove (stream->rx->streams, &stream->node);
+    hws_map_remove (&stream->rx->streams->by_id, &stream->node);
+    hws_map_remove (&stream->rx->streams->by_sender, &stream->sender_node);
     hws_list_remove (&stream->link);
     hws_list_remove (&stream->ack_link);
     hws_list_remove (&stream->cancel_link);
@@ -94,6 +88,20 @@ static void stream_free (hws_rx_stream_t *stream)
     free (stream->cancel_text);
     free (stream->join);
     free (stream);
+}
+
+/*  The broker of this epoch has the number `id` for the stream; 0: not told.  */
+static void bind_stream (hws_rx_stream_t *stream, uint64_t id)
+{
+    hws_rx_streams_t *const streams = stream->rx->streams;
+    hws_map_remove (&streams->by_id, &stream->node);
+    hws_list_remove (&stream->ack_link);
+    stream->id = id;
+    if (id != 0) {
+        hws_put_u64 (stream->key, id);
+        hws_map_insert (&streams->by_id, &stream->node,
+                        hws_bytes (stream->key, sizeof stream->key));
+    }
 }
 
 static hws_rx_stream_t *stream_new (hws_rx_t *self, const hws_run_t *run,
@@ -107,19 +115,20 @@ static hws_rx_stream_t *stream_new (hws_rx_t *self, const hws_run_t *run,
         return NULL;
     }
     stream->rx = self;
-    stream->id = run->stream;
     stream->sender_id = attached->sender_id;
+    stream->seat_key = attached->seat_key;
     stream->label = label;
-    stream->next_seq = run->first_seq;
-    stream->consumed_seq = stream->acked_seq = run->first_seq;
-    hws_put_u64 (stream->key, stream->id);
-    hws_map_insert (self->streams, &stream->node, hws_bytes (stream->key, sizeof stream->key));
+    stream->next_seq = stream->consumed_seq = stream->acked_seq = run->first_seq;
+    stream->next_bytes = stream->consumed_bytes = stream->acked_bytes = attached->next_bytes;
+    hws_rx_key_put (stream->sender_key, self->handle, stream->sender_id);
+    hws_map_insert (&self->streams->by_sender, &stream->sender_node,
+                    hws_bytes (stream->sender_key, sizeof stream->sender_key));
+    bind_stream (stream, run->stream);
     hws_list_append (&self->live, &stream->link);
     return stream;
 }
 
-/*  There is something to say for the anchor.  */
-static void note_busy (hws_rx_t *self)
+void hws_rx_note_busy (hws_rx_t *self)
 {
     if (self->busy && !hws_link_is_in_list (&self->busy_link)) {
         hws_list_append (self->busy, &self->busy_link);
@@ -128,9 +137,9 @@ static void note_busy (hws_rx_t *self)
 
 void hws_rx_ask_ack (hws_rx_stream_t *stream)
 {
-    if (!stream->rx->is_cut && !hws_link_is_in_list (&stream->ack_link)) {
+    if (!stream->rx->is_cut && stream->id != 0 && !hws_link_is_in_list (&stream->ack_link)) {
         hws_list_append (&stream->rx->acks, &stream->ack_link);
-        note_busy (stream->rx);
+        hws_rx_note_busy (stream->rx);
     }
 }
 
@@ -146,7 +155,7 @@ void hws_rx_again_cancel (hws_rx_stream_t *stream)
 {
     if (!hws_link_is_in_list (&stream->cancel_link)) {
         hws_list_append (&stream->rx->cancels, &stream->cancel_link);
-        note_busy (stream->rx);
+        hws_rx_note_busy (stream->rx);
     }
 }
 
@@ -166,10 +175,7 @@ void hws_rx_refuse_stream (hws_rx_stream_t *stream)
     ask_cancel (stream, "protocol: a malformed run");
 }
 
-/*  Whether the application will not see the ending that is queued: the sender's own,
- *  behind a malformed run or in an anchor that the application has cancelled or that is
- *  closed.  */
-static bool is_ending_void (const hws_rx_stream_t *stream)
+bool hws_rx_is_ending_void (const hws_rx_stream_t *stream)
 {
     return stream->state == HWS_RX_STREAM_ENDED && stream->is_own_ending &&
            (stream->is_refused || stream->rx->is_cancelled || stream->rx->state == HWS_RX_CLOSED);
@@ -179,33 +185,96 @@ void hws_rx_finish_stream (hws_rx_stream_t *stream)
 {
     hws_rx_t *const self = stream->rx;
     stream->state = HWS_RX_STREAM_FINISHED;
+    stream->finished_take = self->takes;
     hws_list_remove (&stream->link);
     hws_list_append (&self->remembered, &stream->link);
 }
 
-void hws_rx_forget_streams (hws_rx_t *self)
+/*  Keeps what is needed of a finished stream. Without memory it is forgotten; that it was seen is
+ *  not.  */
+static void retire (hws_rx_stream_t *stream)
 {
-    while (self->remembered.count > HWS_RX_REMEMBERED_MAX) {
-        hws_rx_stream_t *const oldest = hws_rx_stream_of (self->remembered.head);
-        if (hws_link_is_in_list (&oldest->ack_link)) {
-            break;
+    hws_rx_t *const self = stream->rx;
+    hws_rx_past_t *const past = hws_rx_past_new (self, stream->sender_id);
+    if (past) {
+        past->id = stream->id;
+        past->seat_key = stream->seat_key;
+        past->acked_seq = stream->acked_seq;
+        past->acked_bytes = stream->acked_bytes;
+        past->ending = stream->ending;
+        past->cause = stream->cause;
+        if (hws_link_is_in_list (&stream->ack_link)) {
+            hws_rx_past_ask_ack (self, past);
         }
-        stream_free (oldest);
+    }
+    stream_free (stream);
+}
+
+/*  Nothing is queued for a stream once it is finished. So what was queued for it before is taken
+ *  at the latest with the take after that, and read before the next.  */
+void hws_rx_begin_take (hws_rx_t *self)
+{
+    self->takes++;
+    hws_rx_stream_t *oldest;
+    while ((oldest = hws_rx_stream_of (self->remembered.head)) != NULL &&
+           oldest->finished_take + 2 <= self->takes) {
+        retire (oldest);
     }
 }
 
 /*  ---- Accepting ---- */
 
+/*  ATTACHED of a sender that came before: nothing new, but the broker may have another number for
+ *  it, and does not know what was acknowledged. False for one that is not known.  */
+static bool attached_again (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached)
+{
+    hws_rx_stream_t *const stream =
+        hws_rx_find_sender (self->streams, self->handle, attached->sender_id);
+    if (stream) {
+        bind_stream (stream, run->stream);
+        stream->seat_key = attached->seat_key;
+        hws_rx_ask_ack (stream);
+        return true;
+    }
+    hws_rx_past_t *const past = hws_rx_find_past (self->streams, self->handle, attached->sender_id);
+    if (past) {
+        past->id = run->stream;
+        hws_rx_past_ask_ack (self, past);
+    }
+    return past != NULL;
+}
+
+/*  Its position is forgotten, its ending was consumed: says so again.  */
+static int attached_forgotten (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached)
+{
+    hws_rx_past_t *const past = hws_rx_past_new (self, attached->sender_id);
+    if (!past) {
+        return HWS_ENO_MEMORY;
+    }
+    past->id = run->stream;
+    past->seat_key = attached->seat_key;
+    past->acked_seq = run->first_seq;
+    past->acked_bytes = attached->next_bytes;
+    past->ending = HWS_RUN_DROPPED;
+    past->cause = HWS_CAUSE_UNKNOWN;
+    hws_rx_past_ask_ack (self, past);
+    return 0;
+}
+
 int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached,
                      hws_payload_t *payload, uint32_t runs_left)
 {
-    hws_rx_stream_t *const known = hws_rx_find (self->streams, run->stream);
-    if (known) {
-        hws_rx_ask_ack (known);
-        return known->rx == self ? 0 : HWS_EPROTOCOL;
-    }
-    if (attached->sender_id == 0) {
+    const hws_rx_stream_t *const known = hws_rx_find (self->streams, run->stream);
+    const bool is_anothers =
+        known && (known->rx != self || known->sender_id != attached->sender_id);
+    if (is_anothers || attached->sender_id == 0 || run->stream == 0) {
         return HWS_EPROTOCOL;
+    }
+    if (attached_again (self, run, attached)) {
+        return 0;
+    }
+    if (hws_seen_has (&self->seen, attached->sender_id)) {
+        return attached_forgotten (self, run, attached);
     }
     hws_rx_stream_t *const stream = stream_new (self, run, attached);
     hws_rx_entry_t *const entry = stream ? entry_add (self, payload, runs_left) : NULL;
@@ -217,14 +286,34 @@ int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t 
     }
     entry->stream = stream;
     entry->type = HWS_RUN_ATTACHED;
-    if (hws_seen_mark (&self->seen, attached->sender_id)) {
-        /* Its position is forgotten, its ending was consumed: say so again. */
-        self->current->count--;
-        stream->is_ended_acked = true;
-        hws_rx_ask_ack (stream);
-        hws_rx_finish_stream (stream);
-    }
+    hws_seen_mark (&self->seen, attached->sender_id);
     return 0;
+}
+
+/*  How many bytes the run moves its stream by, of which `seen` numbers have come before. Of a run
+ *  of a later type nobody knows how its bytes belong to its numbers; of one that is malformed
+ *  there the reader will deliver nothing.  */
+static uint64_t bytes_behind (const hws_run_t *run, uint64_t seen)
+{
+    if (seen == 0) {
+        return run->body.size;
+    }
+    if (run->type != HWS_RUN_RECORDS) {
+        return 0;
+    }
+    hws_cursor_t cursor = hws_cursor (run->body);
+    hws_bytes_t record;
+    while (seen > 0 && hws_run_next_record (&cursor, &record) == 1) {
+        seen--;
+    }
+    return seen == 0 ? cursor.left : 0;
+}
+
+/*  The run is taken, or would be: what follows it is expected.  */
+static void move_on (hws_rx_stream_t *stream, const hws_run_t *run)
+{
+    stream->next_bytes += bytes_behind (run, stream->next_seq - run->first_seq);
+    stream->next_seq = run->first_seq + run->count;
 }
 
 /*  A part of a record: one record in a run of one, and nothing else until the last part. The
@@ -269,7 +358,7 @@ static int accept_part (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t
     }
     stream->join_size += part.size;
     stream->join_wire += run->body.size;
-    stream->next_seq++;
+    move_on (stream, run);
     if (is_last) {
         entry->stream = stream;
         entry->type = HWS_RUN_RECORDS;
@@ -305,7 +394,10 @@ static int accept_ending (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run
     entry->body = ending.text;
     stream->state = HWS_RX_STREAM_ENDED;
     stream->is_own_ending = run->count > 0;
+    stream->ending = run->type;
+    stream->cause = ending.cause;
     stream->next_seq += run->count;
+    stream->next_bytes += run->count > 0 ? run->body.size : 0;
     drop_parts (stream);
     return 0;
 }
@@ -315,7 +407,7 @@ static int accept_ending (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run
 static int accept_broker_ending (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
                                  hws_payload_t *payload, uint32_t runs_left)
 {
-    if (stream->state != HWS_RX_STREAM_LIVE && !is_ending_void (stream)) {
+    if (stream->state != HWS_RX_STREAM_LIVE && !hws_rx_is_ending_void (stream)) {
         hws_rx_ask_ack (stream);
         return 0;
     }
@@ -337,7 +429,7 @@ static int accept_whole (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_
     entry->first_seq = run->first_seq;
     entry->wire = run->body.size;
     entry->body = run->body;
-    stream->next_seq = run->first_seq + run->count;
+    move_on (stream, run);
     return 0;
 }
 
@@ -380,7 +472,7 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
         }
     }
     if (self->state == HWS_RX_CLOSING) {
-        stream->next_seq = end_seq;
+        move_on (stream, run);
         return 0;
     }
     if (stream->join_wire > 0 || (run->type == HWS_RUN_RECORDS && (run->flags & HWS_RUN_MORE))) {
@@ -417,6 +509,9 @@ static void acknowledge_endings (hws_rx_t *self)
     for (hws_link_t *link = self->remembered.head; link; link = link->next) {
         hws_rx_ask_ack (hws_rx_stream_of (link));
     }
+    for (hws_link_t *link = self->past.head; link; link = link->next) {
+        hws_rx_past_ask_ack (self, hws_container_of (link, hws_rx_past_t, link));
+    }
 }
 
 void hws_rx_cut (hws_rx_t *self)
@@ -446,11 +541,12 @@ int hws_rx_queue_closed (hws_rx_t *self)
                                 .body = hws_bytes_of_text (self->closed_reason)};
     for (hws_link_t *link = self->live.head; link; link = link->next) {
         hws_rx_stream_t *const stream = hws_rx_stream_of (link);
-        if (stream->state != HWS_RX_STREAM_LIVE && !is_ending_void (stream)) {
+        if (stream->state != HWS_RX_STREAM_LIVE && !hws_rx_is_ending_void (stream)) {
             continue;
         }
         stream->state = HWS_RX_STREAM_ENDED;
         stream->is_own_ending = false;
+        stream->ending = 0;
         drop_parts (stream);
         block->entries[block->count] = end;
         block->entries[block->count++].stream = stream;
@@ -475,10 +571,7 @@ void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
 
 int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason)
 {
-    hws_rx_stream_t *stream = hws_rx_stream_of (self->live.head);
-    while (stream && stream->sender_id != sender_id) {
-        stream = hws_rx_stream_of (stream->link.next);
-    }
+    hws_rx_stream_t *const stream = hws_rx_find_sender (self->streams, self->handle, sender_id);
     if (!stream || stream->state != HWS_RX_STREAM_LIVE || self->state == HWS_RX_CLOSED) {
         return HWS_ENOT_FOUND;
     }
@@ -498,7 +591,7 @@ hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self)
     while ((link = hws_list_pop (&self->cancels)) != NULL) {
         hws_rx_stream_t *const stream = hws_container_of (link, hws_rx_stream_t, cancel_link);
         if (self->state != HWS_RX_CLOSED &&
-            (stream->state == HWS_RX_STREAM_LIVE || is_ending_void (stream))) {
+            (stream->state == HWS_RX_STREAM_LIVE || hws_rx_is_ending_void (stream))) {
             return stream;
         }
     }
@@ -519,11 +612,40 @@ void hws_rx_reconnected (hws_rx_t *self)
     }
 }
 
+void hws_rx_unbind (hws_rx_t *self)
+{
+    for (hws_link_t *link = self->live.head; link; link = link->next) {
+        bind_stream (hws_rx_stream_of (link), 0);
+    }
+    for (hws_link_t *link = self->remembered.head; link; link = link->next) {
+        bind_stream (hws_rx_stream_of (link), 0);
+    }
+    for (hws_link_t *link = self->past.head; link; link = link->next) {
+        hws_rx_past_t *const past = hws_container_of (link, hws_rx_past_t, link);
+        hws_list_remove (&past->ack_link);
+        past->id = 0;
+    }
+}
+
+static bool next_past_ack (hws_rx_t *self, hws_ack_t *ack)
+{
+    hws_link_t *const link = hws_list_pop (&self->past_acks);
+    if (!link) {
+        return false;
+    }
+    const hws_rx_past_t *const past = hws_container_of (link, hws_rx_past_t, ack_link);
+    *ack = (hws_ack_t){.stream = past->id,
+                       .acked_seq = past->acked_seq,
+                       .acked_bytes = past->acked_bytes,
+                       .flags = HWS_ACK_ENDED};
+    return true;
+}
+
 bool hws_rx_next_ack (hws_rx_t *self, hws_ack_t *ack)
 {
     hws_link_t *const link = hws_list_pop (&self->acks);
     if (!link) {
-        return false;
+        return next_past_ack (self, ack);
     }
     const hws_rx_stream_t *const stream = hws_container_of (link, hws_rx_stream_t, ack_link);
     *ack = (hws_ack_t){.stream = stream->id,
@@ -533,7 +655,7 @@ bool hws_rx_next_ack (hws_rx_t *self, hws_ack_t *ack)
     return true;
 }
 
-void hws_rx_init (hws_rx_t *self, hws_map_t *streams)
+void hws_rx_init (hws_rx_t *self, hws_rx_streams_t *streams)
 {
     memset (self, 0, sizeof *self);
     self->state = HWS_RX_OPENING;
@@ -551,5 +673,8 @@ void hws_rx_fini (hws_rx_t *self)
     }
     while (self->remembered.head) {
         stream_free (hws_rx_stream_of (self->remembered.head));
+    }
+    while (self->past.head) {
+        hws_rx_past_free (self, hws_container_of (self->past.head, hws_rx_past_t, link));
     }
 }

@@ -18,12 +18,13 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "client/payload.h"
+#include "client/rx_streams.h"
 #include "client/seen.h"
 #include "hawser.h"
 #include "proto/batch.h"
 #include "proto/control.h"
 
-#define HWS_RX_REMEMBERED_MAX 1024 /* ended streams whose last position is still known */
+#define HWS_RX_REMEMBERED_MAX 8192 /* consumed endings that are still known */
 
 typedef enum {
     HWS_RX_OPENING, /* asked, not yet answered */
@@ -41,19 +42,21 @@ typedef enum {
 } hws_rx_stream_state_t;
 
 typedef struct hws_rx hws_rx_t;
-typedef struct hws_rx_stream hws_rx_stream_t;
 typedef struct hws_rx_block hws_rx_block_t;
 
 struct hws_rx_stream {
-    hws_map_node_t node;    /* in the client's map of streams, by `id` */
-    hws_link_t link;        /* in `live` or `remembered` of its rx */
-    hws_link_t ack_link;    /* in `acks` of its rx */
-    hws_link_t cancel_link; /* in `cancels` of its rx */
-    hws_rx_t *rx;           /* the anchor it belongs to */
-    uint64_t id;            /* routing session id */
-    uint8_t key[8];         /* the same, as bytes of the map */
+    hws_map_node_t node;        /* in the client's map of streams, by `id` */
+    hws_map_node_t sender_node; /* in the other, by `sender_key` */
+    hws_link_t link;            /* in `live` or `remembered` of its rx */
+    hws_link_t ack_link;        /* in `acks` of its rx */
+    hws_link_t cancel_link;     /* in `cancels` of its rx */
+    hws_rx_t *rx;               /* the anchor it belongs to */
+    uint64_t id;                /* routing session id; 0: not told in this epoch */
+    uint8_t key[8];             /* the same, as bytes of the map */
+    uint8_t sender_key[HWS_RX_KEY_SIZE];
     uint64_t sender_id;
-    char *label; /* owned; never null */
+    uint64_t seat_key; /* the broker's, for positions */
+    char *label;       /* owned; never null */
 
     /* accepting side */
     hws_rx_stream_state_t state;
@@ -62,7 +65,11 @@ struct hws_rx_stream {
     bool is_cancel_due;        /* a CANCEL of this sender is to be said, and again at a reconnect */
     const char *cancel_reason; /* null unless a cancel was asked for */
     char *cancel_text;         /* owned: the application's words for it, or null */
+    uint8_t ending;            /* that is queued: hws_run_type_t; 0: none, or it was made here */
+    uint16_t cause;            /* of the ending */
     uint64_t next_seq;         /* expected */
+    uint64_t next_bytes;       /* likewise */
+    uint64_t finished_take;    /* how many takes there were when it was finished */
     uint8_t *join;             /* the parts so far of a record, or null */
     size_t join_size;          /* bytes in it */
     size_t join_room;          /* bytes that fit */
@@ -84,16 +91,19 @@ struct hws_rx_stream {
 };
 
 struct hws_rx {
-    hws_rx_state_t state; /* written by advance () in rx.c only */
-    hws_map_t *streams;   /* the client's, of all its anchors */
+    hws_rx_state_t state;      /* written by advance () in rx.c only */
+    hws_rx_streams_t *streams; /* the client's, of all its anchors */
     hws_handle_t handle;
     uint64_t record_bytes; /* the anchor's largest record; 0: not told */
     hws_list_t live;       /* streams not yet finished */
-    hws_list_t remembered; /* finished ones, oldest first */
+    hws_list_t remembered; /* finished ones that the reader may still look at, oldest first */
+    hws_list_t past;       /* hws_rx_past_t: other finished ones, oldest first */
     hws_list_t acks;       /* streams with something to acknowledge */
+    hws_list_t past_acks;  /* past ones likewise */
     hws_list_t cancels;    /* streams whose cancel is to be said */
     hws_list_t *busy;      /* the session's, of anchors with acks or cancels; null: nobody's */
     hws_link_t busy_link;
+    uint64_t takes;       /* by the reader, so far */
     hws_seen_t seen;      /* sender ids that came */
     bool has_gap;         /* a run ahead came: the anchor is to be opened again */
     hws_rx_block_t *head; /* queue for the reader */
@@ -108,7 +118,7 @@ struct hws_rx {
 };
 
 /*  An anchor that is being opened; streams are entered into `streams`.  */
-void hws_rx_init (hws_rx_t *self, hws_map_t *streams);
+void hws_rx_init (hws_rx_t *self, hws_rx_streams_t *streams);
 
 /*  Frees streams and queue; the reader's blocks are freed by hws_rx_reader_fini.  */
 void hws_rx_fini (hws_rx_t *self);
@@ -132,9 +142,10 @@ void hws_rx_cut (hws_rx_t *self);
 void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason);
 
 /*  Takes one run of a batch that has at most `runs_left` more. An ATTACHED run makes
- *  its stream; its body is `attached`. Any other goes to the stream of its number,
- *  which is this anchor's. Returns 0, HWS_EPROTOCOL for what an honest broker would not
- *  send, HWS_ENO_MEMORY (the run is then as if it had never come: a gap).  */
+ *  its stream, or says the number of one that is known from an earlier epoch; its body is
+ *  `attached`. Any other goes to the stream of its number, which is this anchor's. Returns 0,
+ * HWS_EPROTOCOL for what an honest broker would not send, HWS_ENO_MEMORY (the run is then as if it
+ * had never come: a gap).  */
 int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached,
                      hws_payload_t *payload, uint32_t runs_left);
 int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
@@ -143,9 +154,6 @@ int hws_rx_run (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run_t *run,
 /*  The batch is at its end: what was taken of it is queued. Returns true when the
  *  reader has something new.  */
 bool hws_rx_flush (hws_rx_t *self);
-
-/*  The stream of a routing session id in a map of streams, or null.  */
-hws_rx_stream_t *hws_rx_find (const hws_map_t *streams, uint64_t id);
 
 /*  Asks for the cancel of one sender. Returns 0, HWS_ENOT_FOUND, HWS_ENO_MEMORY.  */
 int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason);
@@ -157,6 +165,10 @@ void hws_rx_again_cancel (hws_rx_stream_t *stream);
 
 /*  A new connection: cancels are to be said again.  */
 void hws_rx_reconnected (hws_rx_t *self);
+
+/*  A new epoch of the broker: streams have other routing session ids there, which ATTACHED will
+ *  tell. Until then there is nothing to acknowledge.  */
+void hws_rx_unbind (hws_rx_t *self);
 
 /*  Takes the next acknowledgement. False when there is none.  */
 bool hws_rx_next_ack (hws_rx_t *self, hws_ack_t *ack);

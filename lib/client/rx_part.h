@@ -1,4 +1,4 @@
-/*  What rx.c and rx_reader.c share with each other; nobody else includes this.
+/*  What the files of rx share with each other; nobody else includes this.
  */
 #ifndef HWS_RX_PART_H
 #define HWS_RX_PART_H
@@ -11,6 +11,9 @@ static inline hws_rx_stream_t *hws_rx_stream_of (hws_link_t *link)
     return link ? hws_container_of (link, hws_rx_stream_t, link) : NULL;
 }
 
+/*  There is something to say for the anchor.  */
+void hws_rx_note_busy (hws_rx_t *self);
+
 /*  What the stream has consumed is to be acknowledged.  */
 void hws_rx_ask_ack (hws_rx_stream_t *stream);
 
@@ -21,9 +24,13 @@ void hws_rx_refuse_stream (hws_rx_stream_t *stream);
  *  missed the acknowledgement.  */
 void hws_rx_finish_stream (hws_rx_stream_t *stream);
 
-/*  Forgets the oldest finished streams. Only when the application has no event in hand,
- *  which may view into one.  */
-void hws_rx_forget_streams (hws_rx_t *self);
+/*  Whether the application will not see the ending that is queued: the sender's own, behind a
+ *  malformed run or in an anchor that the application has cancelled or that is closed.  */
+bool hws_rx_is_ending_void (const hws_rx_stream_t *stream);
+
+/*  The reader takes what is queued, and has nothing left: of finished streams that neither it
+ *  nor the queue can have anything of, only what is in rx_past.h is kept.  */
+void hws_rx_begin_take (hws_rx_t *self);
 
 /*  Queues what hws_rx_closed promised. Returns 0 or HWS_ENO_MEMORY.  */
 int hws_rx_queue_closed (hws_rx_t *self);

@@ -197,6 +197,9 @@ static void show_ending (hws_rx_reader_t *self, const hws_rx_entry_t *entry, hws
         hand_out (self, stream, entry->first_seq + 1, entry->wire);
     }
     self->is_pending_ending = true;
+    if (!self->is_manual) {
+        hws_rx_reader_settle (self);
+    }
 }
 
 /*  A run of a type that this version does not know: its numbers and bytes count, and that is
@@ -311,7 +314,7 @@ int hws_rx_reader_take (hws_rx_reader_t *self)
     hws_assert (self->pending == NULL);
     hws_rx_t *const rx = self->rx;
     self->is_over = rx->state == HWS_RX_CLOSED;
-    hws_rx_forget_streams (rx);
+    hws_rx_begin_take (rx);
     const int rc = rx->is_closed_due ? hws_rx_queue_closed (rx) : 0;
     if (!rx->head) {
         return rc;

@@ -39,6 +39,9 @@ typedef struct {
                                  for those of the run at hand */
     uint64_t unpublished_records;
     bool is_urgent;     /* an ending is among them, or a stream is broken */
+    bool is_manual;     /* the caller's to set: the application says what it has consumed. Else an
+                           ending is consumed when it is shown, for the program acts on it, and
+                           anything else when the next event is asked for */
     bool is_closed;     /* the CLOSED event was shown */
     bool is_over;       /* the anchor is closed: clean endings are passed over */
     bool is_discarding; /* only who came, broker-made endings and CLOSED are shown */

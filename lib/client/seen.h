@@ -16,7 +16,16 @@ typedef struct {
     uint32_t count;                          /* of them */
 } hws_seen_t;
 
+bool hws_seen_has (const hws_seen_t *self, uint64_t id);
+
 /*  Whether the id was seen before; it is now.  */
 bool hws_seen_mark (hws_seen_t *self, uint64_t id);
+
+/*  The highest id that was seen; 0 for none.  */
+uint64_t hws_seen_highest (const hws_seen_t *self);
+
+/*  Writes the ranges below that, from 1 on, that were not seen, in order; there are at most
+ *  HWS_SEEN_RANGES_MAX. Returns how many.  */
+uint32_t hws_seen_holes (const hws_seen_t *self, hws_range_t *holes);
 
 #endif

@@ -474,7 +474,7 @@ int hws_session_init (hws_session_t *self, const hws_session_options_t *options,
     self->scratch = malloc (HWS_CONTROL_SIZE_MAX);
     int rc = self->scratch ? 0 : HWS_ENO_MEMORY;
     rc = rc ? rc : hws_map_init (&self->sessions, options->hash_key);
-    rc = rc ? rc : hws_map_init (&self->streams, options->hash_key);
+    rc = rc ? rc : hws_rx_streams_init (&self->streams, options->hash_key);
     rc = rc ? rc : hws_map_init (&self->requests, options->hash_key);
     if (rc) {
         hws_session_fini (self);
@@ -492,7 +492,7 @@ void hws_session_fini (hws_session_t *self)
     hws_session_drop_outbox (self);
     hws_session_drop_acks (self);
     hws_map_fini (&self->sessions);
-    hws_map_fini (&self->streams);
+    hws_rx_streams_fini (&self->streams);
     hws_map_fini (&self->requests);
     free (self->scratch);
     self->scratch = NULL;

@@ -186,19 +186,19 @@ struct hws_session {
 
     hws_list_t senders;
     hws_list_t receivers;
-    hws_list_t ready;   /* senders that may have runs, in turn */
-    hws_list_t wants;   /* senders with a WINDOW to say */
-    hws_list_t moved;   /* early senders that have to go elsewhere */
-    hws_list_t held;    /* senders with records that wait for a flush, in session_flush.c */
-    size_t held_bytes;  /* these, as they would lie in a batch */
-    hws_list_t touched; /* receivers that the batch at hand brought something */
-    hws_list_t tokens;  /* cancelled here, in session_token.c */
-    hws_list_t ended;   /* streams that ended otherwise than clean, in session_ended.c */
-    hws_list_t busy;    /* anchors (rx) that may have acknowledgements or cancels to say */
-    hws_list_t left;    /* acknowledgements of receivers that are gone, in session_batch.c */
-    hws_map_t sessions; /* senders by session id */
-    hws_map_t streams;  /* of all receivers, by routing session id */
-    hws_map_t requests; /* by id */
+    hws_list_t ready;         /* senders that may have runs, in turn */
+    hws_list_t wants;         /* senders with a WINDOW to say */
+    hws_list_t moved;         /* early senders that have to go elsewhere */
+    hws_list_t held;          /* senders with records that wait for a flush, in session_flush.c */
+    size_t held_bytes;        /* these, as they would lie in a batch */
+    hws_list_t touched;       /* receivers that the batch at hand brought something */
+    hws_list_t tokens;        /* cancelled here, in session_token.c */
+    hws_list_t ended;         /* streams that ended otherwise than clean, in session_ended.c */
+    hws_list_t busy;          /* anchors (rx) that may have acknowledgements or cancels to say */
+    hws_list_t left;          /* acknowledgements of receivers that are gone, in session_batch.c */
+    hws_map_t sessions;       /* senders by session id */
+    hws_rx_streams_t streams; /* of all receivers */
+    hws_map_t requests;       /* by id */
     hws_heap_t timers;
     uint64_t last_session_id;
     uint64_t last_open_id;

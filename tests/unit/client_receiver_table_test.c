@@ -172,6 +172,7 @@ static void begin (void)
     forget ();
     hws_session_open (session (), s_broker.now, &s_receiver);
     hws_rx_reader_init (&s_reader, rx ());
+    s_reader.is_manual = true;
     scripted_pass (&s_broker, 0);
     scripted_welcome (&s_broker);
 }

@@ -29,7 +29,7 @@ char *__wrap_strndup (const char *text, size_t size)
 
 /*  An anchor with one sender, whose ATTACHED the application has seen.  */
 typedef struct {
-    hws_map_t streams;
+    hws_rx_streams_t streams;
     hws_rx_t rx;
     hws_rx_reader_t reader;
     hws_payload_t payload;
@@ -51,7 +51,7 @@ static int open_anchor (void **state)
     const hws_run_t run = {.stream = 70, .type = HWS_RUN_ATTACHED};
     const hws_attached_t attached = {.sender_id = 1};
     hws_event_t event;
-    if (hws_map_init (&s_anchor.streams, key)) {
+    if (hws_rx_streams_init (&s_anchor.streams, key)) {
         return -1;
     }
     hws_rx_init (&s_anchor.rx, &s_anchor.streams);
@@ -68,7 +68,7 @@ static int close_anchor (void **state)
     (void) state;
     hws_rx_reader_fini (&s_anchor.reader);
     hws_rx_fini (&s_anchor.rx);
-    hws_map_fini (&s_anchor.streams);
+    hws_rx_streams_fini (&s_anchor.streams);
     return 0;
 }
 
