@@ -120,7 +120,7 @@ int hws_client_new (hws_client_t **client, const hws_client_options_t *options);
 
 /*  Says goodbye to the broker (at most a second), stops the thread, frees, sets
  *  `*client` to null. A stream that is still there is dropped(transport) at the
- *  broker, an anchor closed. Accepts null.  */
+ *  broker, an anchor closed, unless it was left (hws_receiver_leave). Accepts null.  */
 void hws_client_destroy (hws_client_t **client);
 
 /*  Hands all that the client's senders have queued to the wire: as one message if it fits into
@@ -164,18 +164,28 @@ typedef struct {
     uint64_t cancel_token;         /* cancels the anchor, see hws_token_new; 0: none */
     bool exclusive;                /* one sender at a time, and one that finalizes closes it */
     bool dedicated;                /* a socket of its own at the broker, which senders find */
+    const char *handle;            /* of an anchor that goes on, see hws_receiver_owner_token; */
+    const char *owner_token;       /*   and the token of its owner; null, both: a new one */
 } hws_receiver_options_t;
 
 /*  Fills in the defaults: all HWS_DEFAULT, wait_ms HWS_FOREVER (an absent broker
  *  still ends it after the client's connect_ms), automatic acknowledgement, neither
- *  exclusive nor dedicated.  */
+ *  exclusive nor dedicated, a new anchor.  */
 void hws_receiver_options_init (hws_receiver_options_t *options);
 
 /*  Opens an anchor. `name` may be null: the anchor then has only its handle.
  *  `options` may be null. On success `*receiver` is the caller's. Returns 0,
- *  HWS_EINVALID (a name that breaks the rules), HWS_ENAME_IN_USE, HWS_ELIMIT,
- *  HWS_EBAD_REQUEST, HWS_EDENIED, HWS_ECANCELLED (its token was cancelled), HWS_EUNREACHABLE,
- *  HWS_ETIMEOUT, HWS_ENO_MEMORY; hws_client_error has the sentence.
+ *  HWS_EINVALID (a name that breaks the rules, handle or owner_token alone or malformed),
+ *  HWS_ENAME_IN_USE, HWS_ELIMIT, HWS_EBAD_REQUEST, HWS_EDENIED, HWS_ECANCELLED (its token was
+ *  cancelled), HWS_EUNREACHABLE, HWS_ETIMEOUT, HWS_ENO_MEMORY; hws_client_error has the sentence.
+ *
+ *  With `handle` and `owner_token` it goes on with an anchor that another receiver has left, or
+ *  had when its process died, or still has: that one is superseded, and sees CLOSED. Senders stay
+ *  attached; each comes anew as ATTACHED, with the id it had, and its records begin behind the last
+ *  that was acknowledged. So what was received and not acknowledged comes twice, and so does an
+ *  ending. Name and options count only if the broker was restarted meanwhile and does not know
+ *  the anchor: give those of before. HWS_ECLOSED: it has ended, or waited too long; HWS_EDENIED:
+ *  the token is another's; HWS_EWRONG_BROKER.
  *
  *  The first one of a process also frees a block of 4 MiB. glibc learns from that to keep up to
  *  8 MiB of freed memory in each of its heaps (see mallopt, M_MMAP_THRESHOLD), without which
@@ -186,6 +196,11 @@ int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const ch
 
 /*  The anchor's handle, 32 hexadecimal digits; lives as long as the receiver.  */
 const char *hws_receiver_handle (const hws_receiver_t *receiver);
+
+/*  The token with which a receiver may go on with the anchor, in this process or in another, after
+ *  this one has died or was left (hws_receiver_leave): 32 hexadecimal digits, which live as long as
+ *  the receiver. Who knows it and the handle can take the anchor: keep it as a secret.  */
+const char *hws_receiver_owner_token (const hws_receiver_t *receiver);
 
 /*  Changes how long the anchor may be without a sender; HWS_FOREVER: for ever, 0: it closes as
  *  soon as it has none. While it has none the new time begins now, in full; while it has one,
@@ -267,6 +282,14 @@ int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, co
  *  the receiver is there. `reason` may be null. Idempotent. Returns 0, HWS_EWOULD_BLOCK,
  *  or, ended without the broker's word, HWS_ETIMEOUT or HWS_EUNREACHABLE.  */
 int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t timeout_ms);
+
+/*  Goes and leaves the anchor open: senders stay attached and wait, for the orphan_ttl_ms of the
+ *  anchor from when its client is destroyed or loses its connection, until a receiver goes on with
+ *  it (`handle` and `owner_token` of its options). Waits at most `timeout_ms` until the broker has
+ *  all that was acknowledged: what it has not comes again. Frees; sets `*receiver` to null. Accepts
+ *  null. Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, or HWS_ECLOSED: the anchor has ended already,
+ *  or was cancelled.  */
+int hws_receiver_leave (hws_receiver_t **receiver, int64_t timeout_ms);
 
 /*  Closes without waiting for long (a second), if it is still open; frees; sets
  *  `*receiver` to null. Accepts null.  */

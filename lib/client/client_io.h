@@ -13,7 +13,8 @@
  *  private one; the thread of a private one takes only its own.
  *
  *  Shared by client_io.c, client_thread_io.c, follow_io.c, token_io.c, sender_io.c,
- *  sender_attach_io.c, sender_early_io.c, flush_io.c and receiver_io.c; nobody else includes this.
+ *  sender_attach_io.c, sender_early_io.c, flush_io.c, receiver_io.c and receiver_open_io.c; nobody
+ * else includes this.
  */
 #ifndef HWS_CLIENT_IO_H
 #define HWS_CLIENT_IO_H

@@ -1,37 +1,13 @@
-#include "client/client_io.h"
+#include "client/receiver_io.h"
 
-#include "client/rx_reader.h"
 #include "io/clock_io.h"
-#include "io/heap_io.h"
 #include "io/wake_io.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /*  What was consumed is published so soon, whether or not the program reads on.  */
 enum { PUBLISH_MS = 2, CLOSE_MS = 1000 };
-
-struct hws_receiver {
-    hws_session_receiver_t core; /* first: the session's callbacks get its address */
-    hws_client_t *client;
-    char handle[HWS_HANDLE_TEXT_SIZE];
-    bool manual_ack;
-    pthread_cond_t changed; /* an event came, or the anchor's state changed */
-    unsigned waiting;       /* threads that wait for that */
-    atomic_int ready;       /* descriptor, readable while there are events; -1: nobody asked */
-    atomic_bool is_closing; /* the program has cancelled the anchor */
-    atomic_bool is_over;    /* the anchor is closed, by whomever */
-    bool is_taking;         /* the thread that receives waits, and does not use the reader */
-    bool is_flush_set;      /* the client's thread will publish what the program leaves */
-    atomic_bool is_stirred; /* the next receive looks at more than the next record */
-
-    /* of the thread that receives */
-    atomic_bool is_busy; /* there is one */
-    hws_rx_reader_t reader;
-};
 
 /*  In PUBLISH_MS the client's thread publishes what is consumed by then, and so on while there
  *  is something; under the lock. Has the thread to be woken for that?  */
@@ -70,7 +46,7 @@ static void notified (hws_session_receiver_t *core)
     }
 }
 
-static int wait_changed (hws_receiver_t *self, const hws_time_limit_t *deadline)
+int hws_receiver_wait (hws_receiver_t *self, const hws_time_limit_t *deadline)
 {
     self->waiting++;
     const int rc = hws_client_wait (self->client, &self->changed, deadline);
@@ -126,149 +102,64 @@ static void flush_due (hws_session_receiver_t *core)
     leave (self);
 }
 
-/*  ---- Opening ---- */
+/*  ---- Birth and death ---- */
 
-void hws_receiver_options_init (hws_receiver_options_t *options)
+int hws_receiver_make (hws_receiver_t **receiver, hws_client_t *client, bool manual_ack)
 {
-    *options = (hws_receiver_options_t){.heartbeat_interval_ms = HWS_DEFAULT,
-                                        .reconnect_grace_ms = HWS_DEFAULT,
-                                        .unattached_timeout_ms = HWS_DEFAULT,
-                                        .orphan_ttl_ms = HWS_DEFAULT,
-                                        .max_senders = HWS_DEFAULT,
-                                        .buffer_bytes = HWS_DEFAULT,
-                                        .wait_ms = HWS_FOREVER,
-                                        .manual_ack = false};
-}
-
-/*  An option as the protocol has it. False for one that has no such value.  */
-static bool take_number (int64_t option, bool may_be_null, hws_optional_t *number)
-{
-    if (option == HWS_DEFAULT) {
-        number->state = HWS_ABSENT;
-        return true;
-    }
-    if (option == HWS_FOREVER && may_be_null) {
-        number->state = HWS_NULL;
-        return true;
-    }
-    if (option < 0) {
-        return false;
-    }
-    *number = (hws_optional_t){.state = HWS_VALUE, .value = (uint64_t) option};
-    return true;
-}
-
-static int take_options (hws_open_t *open, const char *name, const hws_receiver_options_t *options)
-{
-    if (name) {
-        if (!hws_name_is_valid (hws_bytes_of_text (name))) {
-            return HWS_EINVALID;
-        }
-        snprintf (open->name, sizeof open->name, "%s", name);
-    }
-    open->cancel_token = options->cancel_token;
-    open->kind = options->exclusive ? HWS_KIND_SPSC : HWS_KIND_MPSC;
-    open->dedicated = options->dedicated;
-    const bool is_valid =
-        take_number (options->heartbeat_interval_ms, false, &open->heartbeat_interval_ms) &&
-        take_number (options->reconnect_grace_ms, false, &open->reconnect_grace_ms) &&
-        take_number (options->unattached_timeout_ms, true, &open->unattached_timeout_ms) &&
-        take_number (options->orphan_ttl_ms, false, &open->orphan_ttl_ms) &&
-        take_number (options->max_senders, true, &open->max_senders) &&
-        take_number (options->buffer_bytes, false, &open->buffer_bytes) &&
-        options->wait_ms >= HWS_FOREVER;
-    return is_valid ? 0 : HWS_EINVALID;
-}
-
-int hws_receiver_open (hws_receiver_t **receiver, hws_client_t *client, const char *name,
-                       const hws_receiver_options_t *options)
-{
-    *receiver = NULL;
-    if (!hws_client_is_ours (client)) {
-        return HWS_EWRONG_PROCESS;
-    }
-    hws_receiver_options_t defaults;
-    hws_receiver_options_init (&defaults);
-    options = options ? options : &defaults;
-    hws_receiver_t *self = calloc (1, sizeof *self);
+    hws_receiver_t *const self = calloc (1, sizeof *self);
     if (!self) {
         return HWS_ENO_MEMORY;
     }
     self->client = client;
     self->core.notify = notified;
     self->core.flush = flush_due;
-    self->manual_ack = options->manual_ack;
+    self->manual_ack = manual_ack;
     atomic_init (&self->ready, -1);
     atomic_init (&self->is_closing, false);
     atomic_init (&self->is_over, false);
     atomic_init (&self->is_stirred, false);
     atomic_init (&self->is_busy, false);
     hws_rx_reader_init (&self->reader, &self->core.rx);
-    self->reader.is_manual = options->manual_ack;
-    int rc = take_options (&self->core.options, name, options);
-    rc = rc ? rc : hws_cond_init (&self->changed);
+    self->reader.is_manual = manual_ack;
+    const int rc = hws_cond_init (&self->changed);
     if (rc) {
         free (self);
-        return rc;
-    }
-    hws_heap_keep ();
-    const hws_time_limit_t deadline = hws_time_limit_after (options->wait_ms);
-    const hws_rx_t *const rx = &self->core.rx;
-    hws_client_lock (client);
-    hws_session_open (&client->session, hws_clock_ms (), &self->core);
-    hws_client_unlock (client, true);
-    hws_client_lock (client);
-    while (!rc && rx->state == HWS_RX_OPENING) {
-        rc = wait_changed (self, &deadline);
-    }
-    rc = rx->state == HWS_RX_OPENING ? rc : rx->result;
-    hws_handle_print (rx->handle, self->handle);
-    hws_client_unlock (client, false);
-    if (rc) {
-        hws_receiver_destroy (&self);
         return rc;
     }
     *receiver = self;
     return 0;
 }
 
-const char *hws_receiver_handle (const hws_receiver_t *receiver)
+void hws_receiver_free (hws_receiver_t *self)
 {
-    return receiver->handle;
+    hws_client_t *const client = self->client;
+    if (!hws_client_is_ours (client)) {
+        free (self); /* the lock and what it guards are the parent's */
+        return;
+    }
+    hws_client_lock (client);
+    hws_rx_reader_fini (&self->reader);
+    if (self->core.session) {
+        hws_session_remove_receiver (&self->core);
+    }
+    hws_client_unlock (client, true);
+    const int ready = atomic_load (&self->ready);
+    if (ready >= 0) {
+        close (ready);
+    }
+    pthread_cond_destroy (&self->changed);
+    free (self);
 }
 
-int hws_receiver_set_unattached_timeout (hws_receiver_t *receiver, int64_t timeout_ms)
+void hws_receiver_destroy (hws_receiver_t **receiver)
 {
-    hws_client_t *const client = receiver->client;
-    hws_optional_t number = {.state = HWS_ABSENT};
-    if (!hws_client_is_ours (client)) {
-        return HWS_EWRONG_PROCESS;
+    hws_receiver_t *const self = *receiver;
+    if (!self) {
+        return;
     }
-    if (!take_number (timeout_ms, true, &number) || number.state == HWS_ABSENT) {
-        return HWS_EINVALID;
-    }
-    hws_session_receiver_t *const core = &receiver->core;
-    int rc = 0;
-    hws_client_lock (client);
-    if (core->rx.state != HWS_RX_OPEN) {
-        hws_client_unlock (client, false);
-        return HWS_ECLOSED;
-    }
-    const hws_time_limit_t deadline = hws_time_limit_after (client->session.options.connect_ms);
-    const uint64_t change =
-        hws_session_set_unattached (&client->session, hws_clock_ms (), core, number);
-    hws_client_unlock (client, true);
-    hws_client_lock (client);
-    while (!rc && core->rx.state == HWS_RX_OPEN && core->changes_answered < change) {
-        rc = wait_changed (receiver, &deadline);
-    }
-    if (core->changes_answered >= change) {
-        rc = core->change_result;
-    } else {
-        rc = rc ? HWS_EUNREACHABLE : HWS_ECLOSED;
-    }
-    hws_client_unlock (client, false);
-    return rc;
+    *receiver = NULL;
+    hws_receiver_close (self, "the receiver was destroyed", CLOSE_MS);
+    hws_receiver_free (self);
 }
 
 /*  ---- Receiving ---- */
@@ -329,7 +220,7 @@ static int take (hws_receiver_t *self, const hws_time_limit_t *deadline)
                 continue;
             }
             self->is_taking = true;
-            rc = wait_changed (self, deadline);
+            rc = hws_receiver_wait (self, deadline);
             self->is_taking = false;
         }
     }
@@ -495,7 +386,7 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     int rc = 0;
     hws_client_lock (client);
     while (!rc && receiver->core.rx.state != HWS_RX_CLOSED) {
-        rc = wait_changed (receiver, &deadline);
+        rc = hws_receiver_wait (receiver, &deadline);
     }
     if (rc == HWS_ETIMEOUT) {
         hws_session_close_here (&receiver->core, rc);
@@ -505,27 +396,39 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     return rc;
 }
 
-void hws_receiver_destroy (hws_receiver_t **receiver)
+/*  ---- Leaving ---- */
+
+int hws_receiver_leave (hws_receiver_t **receiver, int64_t timeout_ms)
 {
     hws_receiver_t *const self = *receiver;
     if (!self) {
-        return;
+        return 0;
     }
     *receiver = NULL;
     hws_client_t *const client = self->client;
     if (!hws_client_is_ours (client)) {
-        free (self); /* the lock and what it guards are the parent's */
-        return;
+        hws_receiver_free (self);
+        return HWS_EWRONG_PROCESS;
     }
-    hws_receiver_close (self, "the receiver was destroyed", CLOSE_MS);
+    const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     hws_client_lock (client);
-    hws_rx_reader_fini (&self->reader);
-    hws_session_remove_receiver (&self->core);
-    hws_client_unlock (client, true);
-    const int ready = atomic_load (&self->ready);
-    if (ready >= 0) {
-        close (ready);
+    if (!self->manual_ack) {
+        hws_rx_reader_settle (&self->reader);
+        hws_rx_reader_publish (&self->reader);
     }
-    pthread_cond_destroy (&self->changed);
-    free (self);
+    hws_session_leave_anchor (&client->session, hws_clock_ms (), &self->core);
+    hws_client_unlock (client, true);
+    int rc = 0;
+    hws_client_lock (client);
+    while (!rc && !self->core.is_left && self->core.rx.state == HWS_RX_OPEN) {
+        rc = hws_receiver_wait (self, &deadline);
+    }
+    if (self->core.is_left) {
+        rc = 0;
+    } else if (self->core.rx.state != HWS_RX_OPEN) {
+        rc = HWS_ECLOSED;
+    }
+    hws_client_unlock (client, false);
+    hws_receiver_free (self);
+    return rc;
 }

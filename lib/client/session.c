@@ -176,6 +176,10 @@ void hws_session_leave (hws_session_t *self, hws_ms_t now)
     if (self->state == HWS_SESSION_GONE) {
         return;
     }
+    if (self->has_left) {
+        hws_session_part (self, now);
+        return;
+    }
     hws_session_ask (self, now, &self->bye, &(hws_control_t){.verb = HWS_VERB_BYE},
                      HWS_REQUEST_RETRY_MS);
 }
@@ -190,15 +194,19 @@ static void answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
         hello_answered (self, now, control);
         break;
     case HWS_ABOUT_BYE:
+    case HWS_ABOUT_PARTING:
         hws_session_settle (self, request);
         advance (self, HWS_SESSION_EVENT_BYE_ANSWERED);
         hws_heap_clear (&self->timers, &self->pulse.timer);
         break;
     case HWS_ABOUT_OPEN:
-        hws_session_open_answered (request->owner, control);
+        hws_session_open_answered (self, now, request->owner, control);
         break;
     case HWS_ABOUT_CLOSE:
-        hws_session_close_answered (request->owner, control);
+        hws_session_close_answered (self, now, request->owner, control);
+        break;
+    case HWS_ABOUT_LEAVE:
+        hws_session_leave_answered (self, now, request->owner);
         break;
     case HWS_ABOUT_ATTACH:
         hws_session_attach_answered (self, now, request->owner, control);
@@ -351,6 +359,10 @@ static void due (hws_session_t *self, hws_ms_t now, hws_request_t *request)
         hws_session_end_all (self, HWS_CAUSE_TRANSPORT, self->error);
         break;
     case HWS_ABOUT_BYE:
+    case HWS_ABOUT_PARTING:
+        break;
+    case HWS_ABOUT_LEAVE:
+        hws_session_leave_due (self, now, request->owner);
         break;
     case HWS_ABOUT_OPEN:
         hws_session_open_due (self, now, request->owner);
@@ -415,7 +427,7 @@ static bool pop_batch (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_
     size_t used = hws_session_pop_acks (self, buffer, room);
     if (used == 0) {
         hws_session_say_cancels (self);
-        if (hws_session_pop_control (self, out)) {
+        if (hws_session_pop_outbox (self, buffer, out)) {
             return true;
         }
         used = hws_session_pop_wants (self, now, buffer, room);
@@ -445,7 +457,7 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
         has_something = pop_batch (self, now, buffer, room, out);
     } else { /* HELLO, and behind it what may be early */
         has_something =
-            hws_session_pop_control (self, out) || pop_data (self, buffer, room, 0, out);
+            hws_session_pop_outbox (self, buffer, out) || pop_data (self, buffer, room, 0, out);
     }
     if (has_something) {
         self->sent_at = now;

@@ -22,6 +22,7 @@
 #define HWS_TOKENS_MAX       1024
 #define HWS_HELLO_WAIT_MS    5000 /* the greeting; then the connection is given up */
 #define HWS_WANT_RETRY_MS    500
+#define HWS_OPEN_AGAIN_MS    500 /* an anchor that goes on was refused for the present */
 
 #define HWS_ORPHAN_MS        30000 /* an ending that was not clean is remembered so long … */
 #define HWS_ENDED_MAX        1024  /*   … and so many of them, the last ones */
@@ -63,7 +64,9 @@ typedef enum {
     HWS_ABOUT_HELLO,         /* owner: the session */
     HWS_ABOUT_BYE,           /* the session */
     HWS_ABOUT_OPEN,          /* a receiver */
+    HWS_ABOUT_PARTING,       /* the session: what it asks in place of BYE */
     HWS_ABOUT_CLOSE,         /* a receiver: CANCEL of its anchor */
+    HWS_ABOUT_LEAVE,         /* a receiver: what shows that its acknowledgements were heard */
     HWS_ABOUT_ATTACH,        /* a sender */
     HWS_ABOUT_CANCEL,        /* a sender: its own CANCEL */
     HWS_ABOUT_CANCEL_ANCHOR, /* a sender: CANCEL of the whole anchor */
@@ -139,12 +142,16 @@ struct hws_session_sender {
 struct hws_session_receiver {
     void (*notify) (hws_session_receiver_t *self);
     void (*flush) (hws_session_receiver_t *self); /* the time of hws_session_flush_at has come */
-    hws_open_t options;                           /* all but open_id */
+    hws_open_t options; /* all but open_id; with `resume`, of which handle and owner_token count: an
+                           anchor of another process goes on */
 
     hws_rx_t rx;
     hws_session_t *session;
-    hws_link_t link;       /* in `receivers` */
-    hws_link_t batch_link; /* in `touched`: the batch at hand brought it something */
+    hws_link_t link;        /* in `receivers` */
+    hws_link_t batch_link;  /* in `touched`: the batch at hand brought it something */
+    uint64_t epoch;         /* of the broker that has answered OPEN last; 0: none yet */
+    hws_open_ok_t in_force; /* that answer */
+    int refused;            /* a first OPEN, for the present only: the code */
     hws_ms_t asked_at;
     hws_ms_t again_at; /* after a gap it is opened again then at the earliest */
     uint64_t interval_ms;
@@ -154,9 +161,12 @@ struct hws_session_receiver {
     uint64_t changes_asked;    /* of options, after the first answer */
     uint64_t changes_answered; /* so many of them, from the first on */
     int change_result;         /* how the last was answered: 0 or HWS_E… */
+    unsigned leave_rounds;     /* it leaves: so many answers are still to come */
+    bool is_left;              /* none is */
     hws_reason_t cancel_reason;
     hws_request_t open;
     hws_request_t close;
+    hws_request_t leave;
     hws_request_t flush_timer;
 };
 
@@ -210,6 +220,7 @@ struct hws_session {
     bool was_up;            /* ever */
     bool is_lost_since_up;  /* the give-up timer runs */
     bool is_broker_leaving; /* GOAWAY came on this connection: it gets nothing new */
+    bool has_left;          /* an anchor was left open: nothing of this client is closed by it */
     uint64_t interval_ms;   /* the least of all streams at the last pulse or since; 0: none yet */
     hws_ms_t heard_at;
     hws_ms_t sent_at;
@@ -312,6 +323,10 @@ void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_
  *  cancelled ends here, every sender cancelled(receiver_closed). `result` is what it is
  *  told.  */
 void hws_session_close_here (hws_session_receiver_t *receiver, int result);
+
+/*  The receiver is going to be removed, and its open anchor stays: `is_left` and notify tell when
+ *  the broker has all that was acknowledged.  */
+void hws_session_leave_anchor (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
 void hws_session_remove_receiver (hws_session_receiver_t *receiver);
 
 /*  ---- Senders ---- */

@@ -2,11 +2,11 @@
  *
  *  session.c has the connection and time; session_liveness.c the pulse; session_again.c what is
  *  said again on a new connection; session_request.c requests and the outbox; session_attach.c how
- *  a stream begins; session_sender.c and session_receiver.c what the broker and the application say
- *  of one stream or anchor; session_anchor.c a sender's cancel of its anchor; session_ended.c what
- *  ended otherwise than clean; session_token.c the
- * cancel tokens; session_batch.c the batches, in and out; session_flush.c what waits to leave
- * together.
+ *  a stream begins, session_open.c how an anchor does; session_sender.c and session_receiver.c what
+ *  the broker and the application say of one stream or anchor; session_anchor.c a sender's cancel
+ *  of its anchor; session_ended.c what ended otherwise than clean; session_leave.c how a receiver
+ *  leaves its anchor; session_token.c the cancel tokens; session_batch.c the batches, in and out;
+ * session_flush.c what waits to leave together.
  */
 #ifndef HWS_SESSION_PART_H
 #define HWS_SESSION_PART_H
@@ -67,8 +67,12 @@ void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
  *  and a request is asked again when it is not answered.  */
 bool hws_session_say (hws_session_t *self, const hws_control_t *control);
 
+/*  The same for a batch of at most hws_session_batch_bytes, from malloc: it leaves behind what was
+ *  said before. It is freed here, also without memory.  */
+bool hws_session_say_batch (hws_session_t *self, uint8_t *batch, size_t size);
+
 /*  The same for a request, with an id of its own, to be asked again after `retry_ms`.  */
-void hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
+bool hws_session_ask (hws_session_t *self, hws_ms_t now, hws_request_t *request,
                       hws_control_t *control, hws_ms_t retry_ms);
 
 /*  The request is answered, or nobody wants the answer any more.  */
@@ -78,8 +82,9 @@ void hws_session_settle (hws_session_t *self, hws_request_t *request);
  *  members would be taken for others.  */
 hws_request_t *hws_session_find_request (const hws_session_t *self, const hws_control_t *control);
 
-/*  Takes the next control message out of the outbox. False when there is none.  */
-bool hws_session_pop_control (hws_session_t *self, hws_action_t *out);
+/*  Takes the next message out of the outbox; a batch is written into `buffer`. False when there is
+ *  none.  */
+bool hws_session_pop_outbox (hws_session_t *self, uint8_t *buffer, hws_action_t *out);
 
 void hws_session_drop_outbox (hws_session_t *self);
 
@@ -181,17 +186,35 @@ void hws_session_ended_due (hws_session_t *self, hws_ms_t now, hws_request_t *re
 void hws_session_resume_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch);
 void hws_session_forget_ended (hws_session_t *self);
 
-/*  ---- session_receiver.c ---- */
+/*  ---- session_open.c ---- */
 
-void hws_session_open_answered (hws_session_receiver_t *receiver, const hws_control_t *control);
+/*  Sets the time when a first answer, which cannot come now, is not waited for any more.  */
+void hws_session_await_open (hws_session_t *self, hws_session_receiver_t *receiver);
+
+/*  A new connection: OPEN is said again, at a broker of another epoch with all that is known.  */
+void hws_session_open_again (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  The anchor was seen to miss something: it is opened again.  */
+void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+void hws_session_open_answered (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver,
+                                const hws_control_t *control);
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
-void hws_session_close_answered (hws_session_receiver_t *receiver, const hws_control_t *control);
-void hws_session_close_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
-void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *message);
 
 /*  An OPEN was answered that nobody waits for any more: its anchor, if it is no
  *  receiver's, is cancelled.  */
 void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle);
+
+/*  ---- session_receiver.c ---- */
+
+/*  The anchor is gone.  */
+void hws_session_finish_receiver (hws_session_receiver_t *receiver, uint16_t cause,
+                                  const char *reason);
+
+void hws_session_close_answered (hws_session_t *self, hws_ms_t now,
+                                 hws_session_receiver_t *receiver, const hws_control_t *control);
+void hws_session_close_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *message);
 
 /*  The receiver's part of: a lost connection, a new one, the CANCEL that it owes then, the end of
  *  all streams.  */
@@ -203,11 +226,20 @@ void hws_session_close_again (hws_session_t *self, hws_ms_t now, hws_session_rec
 void hws_session_end_receiver (hws_session_receiver_t *receiver, uint16_t cause,
                                const char *reason);
 
-/*  The anchor was seen to miss something: it is opened again.  */
-void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
-
 /*  The anchor was not opened, by the broker's word or by this client's.  */
 void hws_session_refuse_receiver (hws_session_receiver_t *receiver, int code, const char *reason);
+
+/*  ---- session_leave.c ---- */
+
+/*  What a receiver that leaves has to hear: its OPEN was answered anew; an answer came; or none
+ *  did.  */
+void hws_session_leave_again (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+void hws_session_leave_answered (hws_session_t *self, hws_ms_t now,
+                                 hws_session_receiver_t *receiver);
+void hws_session_leave_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
+
+/*  In place of BYE.  */
+void hws_session_part (hws_session_t *self, hws_ms_t now);
 
 /*  ---- session_token.c ---- */
 

@@ -43,6 +43,9 @@ static void hear_control (scripted_t *self, const hws_action_t *action)
         self->asked[message.verb] = message;
         self->asked_count[message.verb]++;
     }
+    if (message.verb == HWS_VERB_OPEN) {
+        self->position_count = 0;
+    }
     const bool is_of_stream = message.verb == HWS_VERB_OPEN || message.verb == HWS_VERB_ATTACH ||
                               message.verb == HWS_VERB_CANCEL ||
                               message.verb == HWS_VERB_CANCEL_TOKEN;
@@ -54,6 +57,22 @@ static void hear_run (scripted_t *self, const hws_run_t *run)
     static const char *const words[] = {"RECORDS", "ERROR", "DETACHED", "FINALIZED"};
     assert_true (run->type < sizeof words / sizeof *words);
     words_add (&self->of_streams, "%s", words[run->type]);
+}
+
+/*  They belong to the OPEN with resume before them, and end with LAST.  */
+static void hear_positions (scripted_t *self, hws_batch_t *batch)
+{
+    hws_position_t position;
+    assert_true (self->asked[HWS_VERB_OPEN].as.open.has_resume);
+    while (hws_batch_next_position (batch, &position) == 1) {
+        assert_true (self->position_count < SCRIPTED_POSITIONS);
+        const size_t before = self->position_count++;
+        assert_true (before == 0 || !(self->positions[before - 1].flags & HWS_POSITION_LAST));
+        assert_true (position.acked_seq <= position.next_seq);
+        assert_true (position.acked_bytes <= position.next_bytes);
+        self->positions[before] = position;
+    }
+    words_add (&self->of_streams, "POSITION");
 }
 
 static void hear_batch (scripted_t *self, hws_action_t *action)
@@ -73,6 +92,9 @@ static void hear_batch (scripted_t *self, hws_action_t *action)
         while (hws_batch_next_ack (&batch, &ack) == 1) {
             words_add (&self->of_streams, ack.flags & HWS_ACK_ENDED ? "ACK ENDED" : "ACK");
         }
+        break;
+    case HWS_BATCH_POSITION:
+        hear_positions (self, &batch);
         break;
     default:
         assert_int_equal (batch.kind, HWS_BATCH_WINDOW);

@@ -12,18 +12,21 @@
 
 #define SCRIPTED_CONNECT_MS 5000
 #define SCRIPTED_GIVE_UP_MS 60000
+#define SCRIPTED_POSITIONS  512
 
 typedef struct {
     hws_session_t session;
     hws_ms_t now;
-    bool is_refused;                      /* connections cannot be made */
-    uint64_t broker_id;                   /* of the broker … */
-    uint64_t epoch;                       /*   … and its epoch */
-    uint64_t asked_id[HWS_VERB_COUNT];    /* of the last request of each verb; 0: none */
-    hws_control_t asked[HWS_VERB_COUNT];  /* that request */
-    unsigned asked_count[HWS_VERB_COUNT]; /* so many so far */
-    words_t of_connection;                /* said or done, of the connection itself */
-    words_t of_streams;                   /* said, of senders and anchors */
+    bool is_refused;                              /* connections cannot be made */
+    uint64_t broker_id;                           /* of the broker … */
+    uint64_t epoch;                               /*   … and its epoch */
+    uint64_t asked_id[HWS_VERB_COUNT];            /* of the last request of each verb; 0: none */
+    hws_control_t asked[HWS_VERB_COUNT];          /* that request */
+    unsigned asked_count[HWS_VERB_COUNT];         /* so many so far */
+    hws_position_t positions[SCRIPTED_POSITIONS]; /* behind the last OPEN; LAST has come with: */
+    size_t position_count;
+    words_t of_connection; /* said or done, of the connection itself */
+    words_t of_streams;    /* said, of senders and anchors */
     uint8_t buffer[HWS_BATCH_BYTES_DEFAULT];
 } scripted_t;
 

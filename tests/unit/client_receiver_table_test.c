@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { STREAM = 11, SENDER_ID = 5, TOKEN = 77 };
+enum { STREAM = 11, STREAM_ANEW = 12, SENDER_ID = 5, TOKEN = 77 };
 
 static const hws_handle_t s_handle = {.hi = 99, .lo = 1};
 static const hws_handle_t s_other_handle = {.hi = 99, .lo = 2};
@@ -121,18 +121,23 @@ static void hear_stream (words_t *said)
 
 static void give_run (hws_run_t run)
 {
-    run.stream = STREAM;
+    run.stream = run.stream ? run.stream : STREAM;
     scripted_run (&s_broker, &run);
     read_stream ();
 }
 
-static void give_attached (void)
+static void give_attached_as (uint64_t id)
 {
     uint8_t body[512];
     size_t size = 0;
     const hws_attached_t attached = {.handle = s_handle, .sender_id = SENDER_ID};
     assert_int_equal (hws_attached_encode (&attached, body, sizeof body, &size), 0);
-    give_run ((hws_run_t){.type = HWS_RUN_ATTACHED, .body = hws_bytes (body, size)});
+    give_run ((hws_run_t){.stream = id, .type = HWS_RUN_ATTACHED, .body = hws_bytes (body, size)});
+}
+
+static void give_attached (void)
+{
+    give_attached_as (STREAM);
 }
 
 static void give_record (uint64_t seq)
@@ -224,11 +229,21 @@ static void reach_owing (void)
     scripted_return (&s_broker);
 }
 
+static void close_as (const char *code)
+{
+    hws_control_t message = {.verb = HWS_VERB_ANCHOR_CLOSED, .as.anchor_closed.handle = s_handle};
+    snprintf (message.as.anchor_closed.code, sizeof message.as.anchor_closed.code, "%s", code);
+    scripted_say (&s_broker, message);
+}
+
 static void close_it (void)
 {
-    scripted_say (&s_broker,
-                  (hws_control_t){.verb = HWS_VERB_ANCHOR_CLOSED,
-                                  .as.anchor_closed = {.handle = s_handle, .code = "expired"}});
+    close_as ("expired");
+}
+
+static void supersede (void)
+{
+    close_as ("superseded");
 }
 
 static void reach_closed (void)
@@ -334,11 +349,72 @@ static void come_back (void)
     scripted_return (&s_broker);
 }
 
-static void come_back_to_another (void)
+static void come_back_to_an_epoch (void)
 {
     lose ();
     s_broker.epoch++;
     scripted_return (&s_broker);
+}
+
+static void come_back_to_another (void)
+{
+    s_broker.broker_id++;
+    come_back_to_an_epoch ();
+}
+
+/*  The broker of a new epoch was asked, and what was said to it is not heard here.  */
+static void resume (void)
+{
+    come_back_to_an_epoch ();
+    while (has_events ()) {
+        ask_next ();
+    }
+    scripted_pump (&s_broker);
+    forget ();
+}
+
+static void answer_resume (void)
+{
+    resume ();
+    scripted_answer (&s_broker, open_ok (s_handle));
+}
+
+static void refuse_resume_closed (void)
+{
+    resume ();
+    scripted_refuse (&s_broker, HWS_VERB_OPEN, HWS_ECLOSED);
+}
+
+static void refuse_resume_superseded (void)
+{
+    resume ();
+    scripted_refuse (&s_broker, HWS_VERB_OPEN, HWS_ESUPERSEDED);
+}
+
+static void refuse_resume_for_now (void)
+{
+    resume ();
+    scripted_refuse (&s_broker, HWS_VERB_OPEN, HWS_EBUSY);
+    scripted_pass (&s_broker, HWS_OPEN_AGAIN_MS);
+}
+
+static void refuse_cancel_for_now (void)
+{
+    scripted_refuse (&s_broker, HWS_VERB_CANCEL, HWS_EBUSY);
+    scripted_pass (&s_broker, HWS_OPEN_AGAIN_MS);
+}
+
+static void goaway (void)
+{
+    scripted_say (&s_broker,
+                  (hws_control_t){.verb = HWS_VERB_GOAWAY, .as.reason = "a new version"});
+    scripted_refuse (&s_broker, HWS_VERB_OPEN, HWS_ECLOSED);
+}
+
+static void leave_and_come_back (void)
+{
+    goaway ();
+    come_back_to_an_epoch ();
 }
 
 static void be_refused (void)
@@ -369,12 +445,21 @@ static const step_t anchor_events[] = {
     {"run ahead", give_run_ahead, NULL},
     {"CANCEL answered Ok", answer_cancel, NULL},
     {"CANCEL refused", refuse_cancel, NULL},
+    {"CANCEL refused with busy, 500 ms", refuse_cancel_for_now, NULL},
     {"ANCHOR_CLOSED(expired)", close_it, NULL},
+    {"ANCHOR_CLOSED(superseded)", supersede, NULL},
     {"RESYNC, HELLO answered Ok", greet_again, NULL},
     {"connection lost", lose, NULL},
     {"new connection, HELLO refused", be_refused, NULL},
     {"new connection", come_back, NULL},
-    {"new connection, new epoch", come_back_to_another, NULL},
+    {"new connection, new epoch", come_back_to_an_epoch, NULL},
+    {"new epoch, OPEN answered Ok", answer_resume, NULL},
+    {"new epoch, OPEN refused with closed", refuse_resume_closed, NULL},
+    {"new epoch, OPEN refused with superseded", refuse_resume_superseded, NULL},
+    {"new epoch, OPEN refused with busy, 500 ms", refuse_resume_for_now, NULL},
+    {"new connection, another broker", come_back_to_another, NULL},
+    {"GOAWAY, OPEN refused with closed", goaway, NULL},
+    {"GOAWAY, OPEN refused with closed, new epoch", leave_and_come_back, NULL},
     {"no connection for give_up_ms", give_up, NULL},
     {NULL, NULL, NULL},
 };
@@ -395,9 +480,14 @@ static void anchors_follow_their_table (void **state)
 
 /*  ---- The stream: states ---- */
 
+static const hws_rx_stream_t *the_stream (void)
+{
+    return hws_rx_find_sender (&session ()->streams, s_handle, SENDER_ID);
+}
+
 static const char *stream_state (void)
 {
-    const hws_rx_stream_t *const stream = hws_rx_find (&session ()->streams, STREAM);
+    const hws_rx_stream_t *const stream = the_stream ();
     switch (stream->state) {
     case HWS_RX_STREAM_LIVE:
         return stream->is_refused ? "refused" : stream->is_cancel_due ? "cancelling" : "live";
@@ -435,7 +525,7 @@ static void reach_refused (void)
 
 static void give_own_ending (void)
 {
-    const hws_rx_stream_t *const stream = hws_rx_find (&session ()->streams, STREAM);
+    const hws_rx_stream_t *const stream = the_stream ();
     give_ending (HWS_RUN_DETACHED, stream->next_seq, HWS_CAUSE_NONE);
 }
 
@@ -462,13 +552,13 @@ static const step_t stream_states[] = {
 
 static void give_next (void)
 {
-    const hws_rx_stream_t *const stream = hws_rx_find (&session ()->streams, STREAM);
+    const hws_rx_stream_t *const stream = the_stream ();
     give_record (stream->next_seq);
 }
 
 static void give_error (void)
 {
-    const hws_rx_stream_t *const stream = hws_rx_find (&session ()->streams, STREAM);
+    const hws_rx_stream_t *const stream = the_stream ();
     give_run ((hws_run_t){.first_seq = stream->next_seq,
                           .count = 1,
                           .type = HWS_RUN_ERROR,
@@ -500,6 +590,14 @@ static void consume_record (void)
     consume ();
 }
 
+static void attach_anew (void)
+{
+    resume ();
+    scripted_answer (&s_broker, open_ok (s_handle));
+    forget ();
+    give_attached_as (STREAM_ANEW);
+}
+
 static const step_t stream_events[] = {
     {"RECORDS at its number", give_next, NULL},
     {"RECORDS that were seen", give_seen, NULL},
@@ -515,7 +613,11 @@ static const step_t stream_events[] = {
     {"RESYNC, HELLO answered Ok", greet_again, NULL},
     {"program cancels the anchor, without a connection", cancel_unconnected, NULL},
     {"ANCHOR_CLOSED(expired)", close_it, NULL},
-    {"new connection, new epoch", come_back_to_another, NULL},
+    {"ANCHOR_CLOSED(superseded)", supersede, NULL},
+    {"new connection, new epoch", come_back_to_an_epoch, NULL},
+    {"new epoch, ATTACHED under another routing session id", attach_anew, NULL},
+    {"new epoch, OPEN refused with closed", refuse_resume_closed, NULL},
+    {"new connection, another broker", come_back_to_another, NULL},
     {NULL, NULL, NULL},
 };
 
