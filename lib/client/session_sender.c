@@ -231,6 +231,10 @@ void hws_session_remove_sender (hws_session_sender_t *sender)
 
 void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_sender_t *sender)
 {
+    const bool is_new = hws_tx_is_new (&sender->tx);
+    if (is_new && !self->was_up && hws_map_node_is_in (&sender->attach.node)) {
+        sender->is_heard_maybe = true; /* whose broker has told no epoch */
+    }
     hws_tx_suspend (&sender->tx);
     hws_session_settle (self, &sender->attach);
     hws_session_settle (self, &sender->cancel);
@@ -238,7 +242,7 @@ void hws_session_suspend_sender (hws_session_t *self, hws_ms_t now, hws_session_
     hws_session_settle (self, &sender->want);
     hws_list_remove (&sender->ready_link);
     hws_list_remove (&sender->want_link);
-    if (hws_tx_is_new (&sender->tx)) {
+    if (is_new) {
         sender->asked_at = now < sender->asked_at ? sender->asked_at : now;
         hws_session_await_broker (self, sender);
     }
@@ -251,10 +255,10 @@ void hws_session_resume_sender (hws_session_t *self, hws_ms_t now, hws_session_s
     if (is_new) {
         sender->asked_at = now;
     }
-    if (is_new && is_new_epoch) { /* its receiver comes back, too */
+    sender->is_heard_maybe |= is_new && is_new_epoch;
+    if (is_new && sender->is_heard_maybe) { /* its receiver comes back, too */
         const hws_ms_t until = hws_time_after (now, HWS_RECEIVER_BACK_MS);
         sender->wait_until = sender->wait_until < until ? until : sender->wait_until;
-        sender->is_heard_maybe = true;
     }
     if (is_new && sender->is_early) {
         hws_tx_set_early (&sender->tx, self->early_records, self->early_bytes);

@@ -131,7 +131,7 @@ static void to_engine (network_t *self, network_client_t *client, const hws_acti
 static void to_client (network_t *self, const hws_effect_t *effect)
 {
     network_client_t *const client = client_at (self, &effect->to);
-    if (!client || client->is_silent) {
+    if (!client || client->is_silent || client->is_deaf) {
         return;
     }
     const hws_bytes_t bytes = hws_bytes (effect->data, effect->size);

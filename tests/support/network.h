@@ -18,6 +18,7 @@ typedef struct {
     uint64_t connection; /* number of the present one; 0: none */
     uint32_t front;      /* that it connects to: 0, the shared one */
     bool is_silent;      /* nothing passes, either way */
+    bool is_deaf;        /* nothing passes to it */
     bool is_refused;     /* connections cannot be made */
     unsigned to_lose;    /* so many DATA batches to it get lost */
     unsigned lost_nth;   /* every such GRANT to it and WINDOW of it gets lost; 0: none */

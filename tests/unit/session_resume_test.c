@@ -359,6 +359,26 @@ static void a_name_is_waited_for_in_a_new_epoch (void **state)
     assert_int_equal (s_sender.tx.result, HWS_ENOT_FOUND);
 }
 
+/*  It was heard, and seated, by a broker that was killed before it answered even HELLO.  */
+static void a_name_that_was_asked_for_behind_an_unanswered_hello_is_waited_for (void **state)
+{
+    (void) state;
+    scripted_tear_down (state);
+    scripted_begin (&s_broker);
+    ask_early ();
+    scripted_pass (&s_broker, 0);
+    assert_int_equal (scripted_attaches (), 1);
+
+    scripted_lose (&s_broker);
+    scripted_return (&s_broker);
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_ENOT_FOUND);
+    assert_int_equal (s_sender.tx.state, HWS_TX_ATTACHING);
+    scripted_live (HWS_ATTACH_AGAIN_MS);
+
+    assert_int_equal (scripted_attach_asked ()->wait_ms,
+                      HWS_RECEIVER_BACK_MS - HWS_ATTACH_AGAIN_MS);
+}
+
 static void an_anchor_of_an_earlier_epoch_is_waited_for_as_long_as_the_broker_does (void **state)
 {
     (void) state;
@@ -393,6 +413,7 @@ int main (void)
         SCRIPTED_TEST (a_first_attach_that_was_not_answered_is_the_same_in_a_new_epoch),
         SCRIPTED_TEST (early_records_that_the_receiver_has_are_not_sent_again),
         SCRIPTED_TEST (a_name_is_waited_for_in_a_new_epoch),
+        SCRIPTED_TEST (a_name_that_was_asked_for_behind_an_unanswered_hello_is_waited_for),
         SCRIPTED_TEST (an_anchor_of_an_earlier_epoch_is_waited_for_as_long_as_the_broker_does),
     };
     return cmocka_run_group_tests_name ("senders in a new epoch", tests, NULL, NULL);
