@@ -40,16 +40,32 @@ static bool is_json (const hws_collector_t *self)
     return self->settings->format == HWS_FORMAT_JSON;
 }
 
-/*  The output has failed: that ends the anchor, and if all seemed done, it was not. When
- *  it is only that nobody reads any longer, as behind `head`, all is done that was
- *  asked.  */
+/*  Nothing is acknowledged any more, and if all seemed done, it was not.  */
+static void fail (hws_collector_t *self, const char *text)
+{
+    if (self->status != HWS_EXIT_FAILED) {
+        hws_console_say (self->console, HWS_LOG_ERROR, "%s", text);
+        self->status = HWS_EXIT_FAILED;
+    }
+}
+
+/*  When nobody reads any longer, as behind `head`, all is done that was asked, unless somebody
+ *  is to come back for the rest.  */
+void hws_collector_lose_reader (hws_collector_t *self)
+{
+    if (self->resume) {
+        fail (self, "standard output: nobody reads it any longer");
+    } else {
+        self->status = self->status == GOES_ON ? HWS_EXIT_DONE : self->status;
+    }
+}
+
 static void give_up_output (hws_collector_t *self)
 {
     if (hws_outputs_is_unread (self->outputs)) {
-        self->status = self->status == GOES_ON ? HWS_EXIT_DONE : self->status;
-    } else if (self->status != HWS_EXIT_FAILED) {
-        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_outputs_error (self->outputs));
-        self->status = HWS_EXIT_FAILED;
+        hws_collector_lose_reader (self);
+    } else {
+        fail (self, hws_outputs_error (self->outputs));
     }
 }
 
@@ -60,10 +76,23 @@ static void check_output (hws_collector_t *self, int rc)
     }
 }
 
-int hws_collector_flush (hws_collector_t *self)
+static void check_resume (hws_collector_t *self, int rc)
 {
-    const int rc = hws_outputs_flush (self->outputs);
+    if (rc < 0) {
+        fail (self, hws_resume_error (self->resume));
+    }
+}
+
+/*  Writes what was gathered, and puts down that it is written.  */
+static int write_out (hws_collector_t *self)
+{
+    int rc = hws_outputs_flush (self->outputs);
     check_output (self, rc);
+    rc = rc == 0 && self->status == HWS_EXIT_FAILED ? HWS_ESYSTEM : rc;
+    if (rc == 0 && self->resume) {
+        rc = hws_resume_commit (self->resume);
+        check_resume (self, rc);
+    }
     return rc;
 }
 
@@ -71,7 +100,7 @@ int hws_collector_flush (hws_collector_t *self)
 static void flush_before_words (hws_collector_t *self)
 {
     if (self->settings->output_dir == NULL) {
-        hws_collector_flush (self);
+        write_out (self);
     }
 }
 
@@ -80,9 +109,8 @@ static void put_line (hws_collector_t *self, int made, hws_bytes_t line)
 {
     if (made == 0) {
         check_output (self, hws_output_put (hws_outputs_stdout (self->outputs), &self->eol, line));
-    } else if (self->status == GOES_ON) {
-        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_strerror (made));
-        self->status = HWS_EXIT_FAILED;
+    } else {
+        fail (self, hws_strerror (made));
     }
 }
 
@@ -105,16 +133,20 @@ static file_t *find_file (hws_collector_t *self, uint64_t sender_id)
     return self->last_file;
 }
 
-/*  Makes the file of a sender; returns null when that failed.  */
-static file_t *add_file (hws_collector_t *self, const hws_event_t *event)
+/*  Makes the file of a sender, or opens the one that `known` has; returns null when that
+ *  failed.  */
+static file_t *add_file (hws_collector_t *self, const hws_event_t *event,
+                         const hws_resume_sender_t *known)
 {
     file_t *const file = calloc (1, sizeof *file);
     if (file == NULL) {
-        hws_console_say (self->console, HWS_LOG_ERROR, "%s", hws_strerror (HWS_ENO_MEMORY));
-        self->status = HWS_EXIT_FAILED;
+        fail (self, hws_strerror (HWS_ENO_MEMORY));
         return NULL;
     }
-    const int rc = hws_outputs_add (self->outputs, event->label, event->sender_id, &file->output);
+    const int rc =
+        known && known->file[0]
+            ? hws_outputs_continue (self->outputs, known->file, known->size, &file->output)
+            : hws_outputs_add (self->outputs, event->label, event->sender_id, &file->output);
     check_output (self, rc);
     if (rc < 0) {
         free (file);
@@ -153,7 +185,7 @@ void hws_collector_take_opened (hws_collector_t *self, const char *anchor, const
         hws_bytes_t line = hws_bytes (NULL, 0);
         const int rc = hws_json_event_write_opened (&self->json, anchor, handle, &line);
         put_line (self, rc, line);
-        hws_collector_flush (self);
+        write_out (self);
     }
 }
 
@@ -164,16 +196,19 @@ static void take_attached (hws_collector_t *self, const hws_event_t *event)
         put_json (self, event);
         return;
     }
+    const hws_resume_sender_t *const known =
+        self->resume ? hws_resume_find (self->resume, event->sender_id) : NULL;
+    const char *const word = known ? "goes on" : "attached";
     char name[320];
     sender_name (event, name, sizeof name);
     flush_before_words (self);
     if (self->settings->output_dir == NULL) {
-        hws_console_say (self->console, HWS_LOG_INFO, "%s attached", name);
+        hws_console_say (self->console, HWS_LOG_INFO, "%s %s", name, word);
         return;
     }
-    const file_t *const file = add_file (self, event);
+    const file_t *const file = add_file (self, event, known);
     if (file) {
-        hws_console_say (self->console, HWS_LOG_INFO, "%s attached, writes %s/%s", name,
+        hws_console_say (self->console, HWS_LOG_INFO, "%s %s, writes %s/%s", name, word,
                          self->settings->output_dir, hws_output_file (file->output));
     }
 }
@@ -236,9 +271,10 @@ static void take_record (hws_collector_t *self, const hws_event_t *event)
     hws_framing_marks_t marks = {.before_size = 0};
     if (self->settings->format != HWS_FORMAT_RAW &&
         hws_framing_marks ((hws_framing_t) self->settings->framing, event->size, &marks) < 0) {
-        hws_console_say (self->console, HWS_LOG_ERROR,
-                         "a record of %zu bytes is too large for framing length", event->size);
-        self->status = HWS_EXIT_FAILED;
+        char text[80];
+        snprintf (text, sizeof text, "a record of %zu bytes is too large for framing length",
+                  event->size);
+        fail (self, text);
         return;
     }
     check_output (self, hws_output_put (output, &marks, hws_bytes (event->data, event->size)));
@@ -255,6 +291,12 @@ static void take_error (hws_collector_t *self, const hws_event_t *event)
     hws_console_say (self->console, HWS_LOG_WARN, "%s error: %.*s",
                      sender_name (event, name, sizeof name), (int) event->size,
                      (const char *) event->data);
+}
+
+static bool is_ending (hws_event_kind_t kind)
+{
+    return kind == HWS_EVENT_DETACHED || kind == HWS_EVENT_FINALIZED || kind == HWS_EVENT_DROPPED ||
+           kind == HWS_EVENT_CANCELLED;
 }
 
 static const char *ending_word (hws_event_kind_t kind)
@@ -306,6 +348,7 @@ static void take_closed (hws_collector_t *self, const hws_event_t *event, bool i
     }
     const bool is_news = !is_our_doing && self->status == GOES_ON;
     self->is_closed = true;
+    self->is_left = strcmp (cause, "superseded") == 0 || strcmp (cause, "transport") == 0;
     if (is_json (self)) {
         put_json (self, event);
     }
@@ -322,12 +365,75 @@ static void take_closed (hws_collector_t *self, const hws_event_t *event, bool i
                                                       : HWS_EXIT_BAD_END;
 }
 
+/*  ---- Limits, and what was written before ---- */
+
 static bool is_reached (hws_optional_t limit, uint64_t value)
 {
     return limit.state == HWS_VALUE && value >= limit.value;
 }
 
-void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
+static void check_limits (hws_collector_t *self)
+{
+    if (self->status == GOES_ON && !hws_collector_is_in_doubt (self) &&
+        (is_reached (self->settings->count, self->record_count) ||
+         is_reached (self->settings->senders, self->ended_count))) {
+        self->status = HWS_EXIT_DONE;
+    }
+}
+
+bool hws_collector_is_in_doubt (const hws_collector_t *self)
+{
+    return self->resume && hws_resume_has_doubts (self->resume);
+}
+
+int hws_collector_flush (hws_collector_t *self)
+{
+    if (hws_collector_is_in_doubt (self) && !self->is_left) {
+        hws_resume_believe (self->resume);
+        check_limits (self);
+    }
+    return write_out (self);
+}
+
+void hws_collector_resume (hws_collector_t *self, hws_resume_t *resume)
+{
+    uint64_t records = 0;
+    uint64_t ended = 0;
+    self->resume = resume;
+    hws_resume_totals (resume, &records, &ended, &self->bad_end_count);
+    add (&self->record_count, records);
+    add (&self->attached_count, ended);
+    add (&self->ended_count, ended);
+    check_limits (self);
+}
+
+/*  An ending tells of what was delivered to this process, with what came twice. To the user it
+ *  tells of all that was ever written.  */
+static hws_event_t whole (hws_collector_t *self, const hws_event_t *event)
+{
+    hws_event_t copy = *event;
+    const hws_resume_sender_t *const sender = hws_resume_find (self->resume, event->sender_id);
+    if (sender) {
+        copy.records = sender->records;
+        copy.bytes = sender->bytes;
+    }
+    return copy;
+}
+
+/*  What the process has done with the event is to be put down with the next flush.  */
+static void note (hws_collector_t *self, const hws_event_t *event)
+{
+    const file_t *const file =
+        self->settings->output_dir ? find_file (self, event->sender_id) : NULL;
+    if (event->kind != HWS_EVENT_ATTACHED) {
+        hws_resume_note (self->resume, event, file ? hws_output_size (file->output) : 0);
+    } else if (hws_resume_find (self->resume, event->sender_id) == NULL) {
+        check_resume (self, hws_resume_add (self->resume, event->sender_id,
+                                            file ? hws_output_file (file->output) : ""));
+    }
+}
+
+static void take_event (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
 {
     switch (event->kind) {
     case HWS_EVENT_ATTACHED:
@@ -349,10 +455,31 @@ void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool i
         take_closed (self, event, is_our_doing);
         break;
     }
-    if (self->status == GOES_ON && (is_reached (self->settings->count, self->record_count) ||
-                                    is_reached (self->settings->senders, self->ended_count))) {
-        self->status = HWS_EXIT_DONE;
+}
+
+/*  What is known of a sender that has ended comes again only if the broker did not hear that it
+ *  was taken.  */
+static void count_owed (hws_collector_t *self, const hws_event_t *event)
+{
+    if (event->kind == HWS_EVENT_ATTACHED) {
+        self->owed_count++;
+    } else if (is_ending (event->kind)) {
+        self->owed_count--;
     }
+}
+
+void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
+{
+    if (self->resume == NULL || event->kind == HWS_EVENT_CLOSED) {
+        take_event (self, event, is_our_doing);
+    } else if (!hws_resume_is_known (self->resume, event)) {
+        const hws_event_t copy = whole (self, event);
+        take_event (self, &copy, is_our_doing);
+        note (self, event);
+    } else {
+        count_owed (self, event);
+    }
+    check_limits (self);
 }
 
 /*  ---- Beginning and end ---- */

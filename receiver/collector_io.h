@@ -10,6 +10,7 @@
 #include "io/console_io.h"
 #include "receiver/json_event.h"
 #include "receiver/output_io.h"
+#include "receiver/resume_io.h"
 #include "receiver/settings.h"
 
 #include <stdatomic.h>
@@ -19,14 +20,17 @@
 typedef struct {
     const hws_recv_settings_t *settings; /* not owned */
     hws_console_t *console;              /* not owned */
+    hws_resume_t *resume;                /* what was written before, or null; not owned */
     hws_outputs_t *outputs;
     hws_map_t files; /* of the attached senders, by their ids; only with --output-dir */
     struct hws_sender_file *last_file; /* the one that was found last, or null */
     hws_map_t warned;                  /* senders that were warned of, by their ids */
     hws_json_event_t json;             /* where lines of JSON are made */
     hws_framing_marks_t eol;           /* what ends a line of JSON */
+    uint64_t owed_count;               /* senders that ended before, whose ending comes once more */
     uint64_t bad_end_count;            /* senders dropped and cancelled, not by ourselves */
     bool is_closed;                    /* CLOSED has come */
+    bool is_left;                      /* and the anchor may live on: it was another's doing */
     int status;                        /* the exit status, or HWS_COLLECTOR_GOES_ON */
 
     /*  These may be read by any thread.  */
@@ -40,6 +44,10 @@ typedef struct {
 int hws_collector_init (hws_collector_t *self, const hws_recv_settings_t *settings,
                         hws_console_t *console);
 
+/*  With --resume, before the first event: what `resume` knows is left out and counts, what is
+ *  written is put down in it. It stays the caller's and outlives the collector.  */
+void hws_collector_resume (hws_collector_t *self, hws_resume_t *resume);
+
 /*  Closes and frees all. Files of senders that have not ended stay as they are.  */
 void hws_collector_fini (hws_collector_t *self);
 
@@ -51,8 +59,16 @@ void hws_collector_take_opened (hws_collector_t *self, const char *anchor, const
  *  status.  */
 void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool is_our_doing);
 
-/*  Writes what was gathered. Returns 0 when all that was taken is written; else the
- *  failure was said and became the status.  */
+/*  Nobody reads stdout any longer.  */
+void hws_collector_lose_reader (hws_collector_t *self);
+
+/*  Whether the next event may say that endings were only ours: it is to be taken before a
+ *  flush.  */
+bool hws_collector_is_in_doubt (const hws_collector_t *self);
+
+/*  Writes what was gathered, and puts down that it is written. Returns 0 when that is so of
+ *  all that was taken, which may be acknowledged then; else the failure was said and became
+ *  the status.  */
 int hws_collector_flush (hws_collector_t *self);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/list.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +35,7 @@ struct hws_output {
     int fd;
     size_t first_piece; /* of what was gathered for it, or NO_PIECE */
     size_t last_piece;
+    uint64_t size;          /* of the file, with what was gathered */
     hws_link_t dirty_link;  /* in `dirty` while there is such a piece */
     hws_output_name_t name; /* "" for stdout */
 };
@@ -114,17 +116,22 @@ void hws_outputs_destroy (hws_outputs_t **self)
     *self = NULL;
 }
 
-static int fail (hws_outputs_t *self, const char *name, int code, int error)
+static int fail_with (hws_outputs_t *self, const char *name, int code, const char *reason)
 {
-    const char *const reason = code == HWS_ESYSTEM ? strerror (error) : hws_strerror (code);
     self->failure = code;
     if (name[0]) {
         snprintf (self->error, sizeof self->error, "%.200s/%s: %s", self->directory, name, reason);
     } else {
         snprintf (self->error, sizeof self->error, "standard output: %s", reason);
-        self->is_unread = error == EPIPE;
     }
     return code;
+}
+
+static int fail (hws_outputs_t *self, const char *name, int code, int error)
+{
+    self->is_unread = name[0] == '\0' && error == EPIPE;
+    return fail_with (self, name, code,
+                      code == HWS_ESYSTEM ? strerror (error) : hws_strerror (code));
 }
 
 static int make_file (hws_outputs_t *self, const char *label, hws_output_t *output,
@@ -142,6 +149,51 @@ static int make_file (hws_outputs_t *self, const char *label, hws_output_t *outp
         }
     }
     return fail (self, output->name, HWS_ESYSTEM, errno);
+}
+
+/*  Opens a file that is there and cuts it to `size`.  */
+static int open_file (hws_outputs_t *self, hws_output_t *output, uint64_t size)
+{
+    struct stat status;
+    output->fd = openat (self->directory_fd, output->name,
+                         O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (output->fd < 0 || fstat (output->fd, &status) < 0) {
+        return fail (self, output->name, HWS_ESYSTEM, errno);
+    }
+    if (!S_ISREG (status.st_mode) || (uint64_t) status.st_size < size) {
+        return fail_with (self, output->name, HWS_ESYSTEM,
+                          "has not all that was written to it before");
+    }
+    if (ftruncate (output->fd, (off_t) size) < 0) {
+        return fail (self, output->name, HWS_ESYSTEM, errno);
+    }
+    output->size = size;
+    return 0;
+}
+
+int hws_outputs_continue (hws_outputs_t *self, const char *name, uint64_t size,
+                          hws_output_t **output)
+{
+    *output = NULL;
+    if (self->failure) {
+        return self->failure;
+    }
+    hws_output_t *const added = malloc (sizeof *added);
+    if (added == NULL) {
+        return fail (self, name, HWS_ENO_MEMORY, 0);
+    }
+    output_init (added, self, -1);
+    hws_text_copy (added->name, sizeof added->name, name);
+    const int rc = open_file (self, added, size);
+    if (rc < 0) {
+        if (added->fd >= 0) {
+            close (added->fd);
+        }
+        free (added);
+        return rc;
+    }
+    *output = added;
+    return 0;
 }
 
 int hws_outputs_add (hws_outputs_t *self, const char *label, uint64_t sender_id,
@@ -177,6 +229,11 @@ hws_output_t *hws_outputs_stdout (hws_outputs_t *self)
 const char *hws_output_file (const hws_output_t *self)
 {
     return self->name;
+}
+
+uint64_t hws_output_size (const hws_output_t *self)
+{
+    return self->size;
 }
 
 const char *hws_outputs_error (const hws_outputs_t *self)
@@ -305,10 +362,11 @@ int hws_output_put (hws_output_t *self, const hws_framing_marks_t *marks, hws_by
     if (outputs->failure) {
         return outputs->failure;
     }
+    const size_t size = marks->before_size + record.size + marks->after_size;
+    self->size += size;
     if (record.size >= DIRECT_SIZE) {
         return put_directly (self, marks, record);
     }
-    const size_t size = marks->before_size + record.size + marks->after_size;
     if (size > BUFFER_SIZE - outputs->used || outputs->piece_count == PIECE_COUNT) {
         const int rc = hws_outputs_flush (outputs);
         if (rc < 0) {

@@ -8,7 +8,8 @@
  *  makes, and never over anything that is there: they are created new or not at
  *  all (O_EXCL, which follows no link), so a name that exists, from this run or
  *  an earlier one, is in use. A file is made when its sender attaches and stays, as
- *  far as it came, when the sender ends badly.
+ *  far as it came, when the sender ends badly. Only hws_outputs_continue opens one that is
+ *  there.
  */
 #ifndef HWS_OUTPUT_IO_H
 #define HWS_OUTPUT_IO_H
@@ -39,6 +40,12 @@ void hws_outputs_destroy (hws_outputs_t **self);
 int hws_outputs_add (hws_outputs_t *self, const char *label, uint64_t sender_id,
                      hws_output_t **output);
 
+/*  The output of a sender whose file a process before this one has made: goes on behind its
+ *  first `size` bytes, what is behind them is cut off. A file that is not there or is shorter
+ *  fails. Returns as hws_output_put.  */
+int hws_outputs_continue (hws_outputs_t *self, const char *name, uint64_t size,
+                          hws_output_t **output);
+
 /*  The output of stdout, which exists once for all senders.  */
 hws_output_t *hws_outputs_stdout (hws_outputs_t *self);
 
@@ -56,6 +63,9 @@ int hws_output_close (hws_output_t **self);
 
 /*  The name of an output's file within the directory; "" for stdout.  */
 const char *hws_output_file (const hws_output_t *self);
+
+/*  How large a sender's file is when all that was put is written.  */
+uint64_t hws_output_size (const hws_output_t *self);
 
 /*  What failed ("out/gpu0: No space left on device"), or "" while all is well.  */
 const char *hws_outputs_error (const hws_outputs_t *self);

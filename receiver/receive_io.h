@@ -5,6 +5,9 @@
  *  that is told "done" can rely on it (as far as write does: nothing is synced to
  *  the disk). Output is written whenever there is nothing more to read, so that
  *  nothing that came waits for what did not.
+ *
+ *  With --resume a signal or a failure leaves the anchor open, for the receiver that goes on
+ *  with the same file; without it they close the anchor.
  */
 #ifndef HWS_RECEIVE_IO_H
 #define HWS_RECEIVE_IO_H

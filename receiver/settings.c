@@ -78,6 +78,15 @@ static const hws_field_t s_fields[] = {
      .check = hws_check_path,
      .option = {"output-dir", 'o', "DIR"},
      .help = "write one file for each sender into DIR and nothing to standard output"},
+    {.key = "resume",
+     .type = HWS_FIELD_TEXT,
+     .offset = AT (resume),
+     .is_nullable = true,
+     .check = hws_check_path,
+     .option = {"resume", 'r', "FILE"},
+     .help =
+         "keep in FILE what another hawser-recv needs to go on with this anchor, and go on with "
+         "it if FILE is there; the anchor then stays when this receiver is stopped or dies"},
     {.key = "progress",
      .type = HWS_FIELD_FLAG,
      .offset = AT (progress),
@@ -131,7 +140,8 @@ static const hws_field_t s_fields[] = {
      .offset = AT (orphan_ttl_ms),
      .max = DAY_MS,
      .option = {"orphan-ttl", 0, "DURATION"},
-     .help = "how long senders wait for this receiver when it is away"},
+     .help = "how long senders wait for this receiver when it is away, and the anchor for one that "
+             "goes on (--resume)"},
     {.key = "max_senders",
      .type = HWS_FIELD_INTEGER,
      .offset = AT (max_senders),
@@ -177,7 +187,8 @@ const hws_program_t hws_recv_program = {
         "of the anchor does not say is the broker's to choose. The name of a file in DIR is\n"
         "the sender's label, or its id; a name in use gets .ID added, and what a file name\n"
         "should not hold (/, leading dots, control characters) is replaced by _. No file\n"
-        "that is there is written to.",
+        "that is there is written to, but those that a receiver with the same --resume FILE\n"
+        "has begun.",
     .fields = s_fields,
     .field_count = sizeof s_fields / sizeof *s_fields,
     .aliases = s_aliases,

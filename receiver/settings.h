@@ -25,6 +25,7 @@ typedef struct {
     int format;                /* hws_format_t */
     int framing;               /* hws_framing_t */
     char *output_dir;          /* one file for each sender, or null: all to stdout */
+    char *resume;              /* file that outlives the process, or null: none */
     bool progress;             /* draw it, where hws_recv_draws_progress allows */
     hws_optional_t give_up_ms; /* for a broker that went away; null: never */
     int log_level;             /* hws_log_level_t */

@@ -298,6 +298,57 @@ static void a_directory_is_made_when_it_is_not_there (void **state)
 
 #define TEST(test) cmocka_unit_test_setup_teardown (test, set_up, tear_down)
 
+static void a_file_goes_on_behind_what_counts (void **state)
+{
+    hws_outputs_t *outputs = open_outputs ();
+    hws_output_t *output = add (outputs, "a", 1);
+
+    (void) state;
+    put (output, "1");
+    put (output, "2");
+    assert_int_equal (hws_output_size (output), 4);
+    put (output, "half");
+    assert_int_equal (hws_output_close (&output), 0);
+    assert_int_equal (hws_outputs_continue (outputs, "a", 4, &output), 0);
+    assert_int_equal (hws_output_size (output), 4);
+    assert_string_equal (hws_output_file (output), "a");
+    put (output, "3");
+    assert_int_equal (hws_output_size (output), 6);
+    assert_int_equal (hws_output_close (&output), 0);
+    hws_outputs_destroy (&outputs);
+
+    expect_file ("a", "1\n2\n3\n", 6);
+}
+
+static void expect_not_continued (const char *name, uint64_t size, const char *text)
+{
+    hws_outputs_t *outputs = open_outputs ();
+    hws_output_t *output = NULL;
+
+    assert_int_equal (hws_outputs_continue (outputs, name, size, &output), HWS_ESYSTEM);
+    assert_null (output);
+    assert_non_null (strstr (hws_outputs_error (outputs), name));
+    assert_non_null (strstr (hws_outputs_error (outputs), text));
+    hws_outputs_destroy (&outputs);
+}
+
+static void a_file_that_has_lost_something_does_not_go_on (void **state)
+{
+    hws_outputs_t *outputs = open_outputs ();
+    hws_output_t *output = add (outputs, "a", 1);
+
+    (void) state;
+    put (output, "1");
+    assert_int_equal (hws_output_close (&output), 0);
+    hws_outputs_destroy (&outputs);
+
+    expect_not_continued ("a", 3, "has not all that was written to it before");
+    expect_not_continued ("b", 0, "No such file");
+    assert_int_equal (symlink ("a", path_of ("c")), 0);
+    expect_not_continued ("c", 0, "symbolic links");
+    expect_file ("a", "1\n", 2);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +358,8 @@ int main (void)
         TEST (what_is_there_already_is_never_written_to),
         TEST (no_link_is_followed),
         TEST (a_label_that_points_outside_stays_inside),
+        TEST (a_file_goes_on_behind_what_counts),
+        TEST (a_file_that_has_lost_something_does_not_go_on),
         TEST (large_and_small_records_keep_their_order),
         TEST (thousands_of_small_records_fill_the_buffer_many_times),
         TEST (a_full_disk_is_said_and_stays),
