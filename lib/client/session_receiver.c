@@ -11,7 +11,7 @@ void hws_session_finish_receiver (hws_session_receiver_t *receiver, uint16_t cau
                                   const char *reason)
 {
     hws_session_t *const self = receiver->session;
-    if (receiver->rx.state == HWS_RX_OPENING && receiver->options.has_resume) {
+    if (receiver->options.has_resume && receiver->epoch == 0) {
         self->has_left = true; /* the anchor may be ours by now, and is not to be closed for that */
     }
     hws_session_settle (self, &receiver->open);
