@@ -130,6 +130,7 @@ $(BUILD)/tests/unit/engine_cost_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,
     malloc calloc realloc hws_engine_recv hws_engine_flush hws_engine_pop hws_attach_try)
 $(BUILD)/tests/e2e/lone_test: LDFLAGS += -Wl,--wrap=hws_dealer_send
 $(BUILD)/tests/unit/rx_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc strndup)
+$(BUILD)/tests/unit/session_open_test: LDFLAGS += -Wl,--wrap=malloc
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

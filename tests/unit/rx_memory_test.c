@@ -111,6 +111,43 @@ static void malformed_run_cancels_its_sender_without_memory (void **state)
     assert_memory_equal (stream->cancel_reason, "protocol: ", 10);
 }
 
+/*  What is remembered of it is an allocation: without it the id is, and says enough.  */
+static void consumed_ending_is_known_although_it_could_not_be_remembered (void **state)
+{
+    (void) state;
+    static uint8_t body[HWS_ENDING_HEADER_SIZE];
+    hws_rx_stream_t *const stream = hws_rx_find (&s_anchor.streams, 70);
+    const hws_run_t attached_run = {.stream = 700, .type = HWS_RUN_ATTACHED};
+    const hws_attached_t attached = {.sender_id = 1};
+    hws_event_t event;
+    hws_ack_t ack;
+    const hws_run_t ending = {
+        .stream = 70, .type = HWS_RUN_DROPPED, .body = hws_bytes (body, sizeof body)};
+    assert_false (hws_rx_reader_next (&s_anchor.reader, &event));
+    assert_int_equal (hws_rx_run (&s_anchor.rx, stream, &ending, &s_anchor.payload, 0), 0);
+    hws_rx_flush (&s_anchor.rx);
+    hws_rx_reader_take (&s_anchor.reader);
+    assert_true (hws_rx_reader_next (&s_anchor.reader, &event));
+    hws_rx_reader_publish (&s_anchor.reader);
+    assert_true (hws_rx_next_ack (&s_anchor.rx, &ack));
+    assert_false (hws_rx_reader_next (&s_anchor.reader, &event));
+
+    s_is_out = true;
+    hws_rx_reader_take (&s_anchor.reader);
+    hws_rx_reader_take (&s_anchor.reader);
+    const int rc = hws_rx_attached (&s_anchor.rx, &attached_run, &attached, &s_anchor.payload, 0);
+    s_is_out = false;
+
+    assert_null (hws_rx_find (&s_anchor.streams, 70));
+    assert_int_equal (rc, HWS_ENO_MEMORY);
+    assert_int_equal (
+        hws_rx_attached (&s_anchor.rx, &attached_run, &attached, &s_anchor.payload, 0), 0);
+    assert_false (hws_rx_has_events (&s_anchor.rx));
+    assert_true (hws_rx_next_ack (&s_anchor.rx, &ack));
+    assert_int_equal (ack.stream, 700);
+    assert_int_equal (ack.flags, HWS_ACK_ENDED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown (name, open_anchor, close_anchor)
 
 int main (void)
@@ -118,6 +155,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         TEST (closed_comes_when_there_is_memory_again),
         TEST (malformed_run_cancels_its_sender_without_memory),
+        TEST (consumed_ending_is_known_although_it_could_not_be_remembered),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

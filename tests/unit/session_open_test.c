@@ -1,5 +1,5 @@
 /*  Receivers at a broker that was restarted, and in the place of another process: what they say of
- *  their anchors, and what becomes of the answer.
+ *  their anchors, and what becomes of the answer. Linked so that memory can be missing.
  */
 #include "client/rx_reader.h"
 #include "tests/support/scripted.h"
@@ -128,6 +128,18 @@ static void read_some (int i, int count)
     }
     hws_rx_reader_publish (&s_readers[i]);
     scripted_pump (&s_broker);
+}
+
+/*  ---- Memory ---- */
+
+static size_t s_missing; /* there is no memory of this size; SIZE_MAX: of any */
+
+void *__real_malloc (size_t size);
+void *__wrap_malloc (size_t size);
+
+void *__wrap_malloc (size_t size)
+{
+    return s_missing == SIZE_MAX || (s_missing == size && size > 0) ? NULL : __real_malloc (size);
 }
 
 static int set_up (void **state)
@@ -349,6 +361,44 @@ static void an_open_that_is_said_again_has_the_present_positions (void **state)
     assert_int_equal (s_broker.position_count, 1);
     assert_int_equal (s_broker.positions[0].acked_seq, 10);
     assert_int_equal (s_broker.positions[0].flags, HWS_POSITION_LAST);
+}
+
+static void positions_that_find_no_memory_follow_the_next_open (void **state)
+{
+    (void) state;
+    open_anchors (1);
+    give_attached (0, 1, 0);
+    s_missing = HWS_BATCH_HEADER_SIZE + HWS_POSITION_SIZE;
+    restart ();
+    assert_true (asked ()->has_resume);
+    assert_int_equal (s_broker.position_count, 0);
+    s_missing = 0;
+
+    scripted_pass (&s_broker, HWS_REQUEST_RETRY_MS);
+
+    assert_int_equal (s_broker.asked_count[HWS_VERB_OPEN], 3);
+    assert_int_equal (s_broker.position_count, 1);
+}
+
+/*  Positions without their OPEN would be a violation.  */
+static void positions_of_an_open_that_finds_no_memory_are_not_said (void **state)
+{
+    (void) state;
+    open_anchors (1);
+    give_attached (0, 1, 0);
+    restart ();
+    s_broker.of_streams.count = 0;
+
+    s_missing = SIZE_MAX;
+    s_broker.now += HWS_REQUEST_RETRY_MS;
+    hws_session_expire (session (), s_broker.now);
+    s_missing = 0;
+    scripted_pump (&s_broker);
+
+    assert_int_equal (s_broker.of_streams.count, 0);
+    scripted_pass (&s_broker, HWS_REQUEST_RETRY_MS);
+    assert_int_equal (s_broker.asked_count[HWS_VERB_OPEN], 3);
+    assert_int_equal (s_broker.position_count, 1);
 }
 
 /*  ---- What becomes of it ---- */
@@ -578,6 +628,8 @@ int main (void)
         TEST (ids_that_never_came_are_named),
         TEST (positions_of_many_senders_are_directly_behind_their_open),
         TEST (an_open_that_is_said_again_has_the_present_positions),
+        TEST (positions_that_find_no_memory_follow_the_next_open),
+        TEST (positions_of_an_open_that_finds_no_memory_are_not_said),
         TEST (the_stream_goes_on_under_another_number),
         TEST (nothing_is_acknowledged_before_the_new_number_is_told),
         TEST (a_broker_that_cannot_now_is_asked_twice_a_second),
