@@ -35,6 +35,15 @@ static void attach_there (hws_session_sender_t *self, receiver_t *receiver)
     assert_int_equal (self->tx.state, HWS_TX_OPEN);
 }
 
+/*  The broker is killed, and its fronts with it: the private client comes to the shared one.  */
+static void restart (receiver_t *receiver)
+{
+    s_network.clients[OTHER].front = 0;
+    s_network.fronts = 0;
+    network_restart (&s_network);
+    pass (receiver, 2000);
+}
+
 /*  Answers an ATTACH with the place of a dedicated anchor, whatever there is.  */
 static void answer_elsewhere (int client, uint64_t request, hws_handle_t handle)
 {
@@ -115,6 +124,71 @@ static void stream_goes_on_at_the_shared_front_when_its_own_cannot_be_reached (v
     assert_int_equal (receiver.attached, 1);
     assert_int_equal (receiver.records, 2);
     assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+static void stream_goes_on_at_the_shared_front_of_a_restarted_broker (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender, later;
+    open_dedicated (&receiver);
+    attach_there (&sender, &receiver);
+    receiver.is_paused = true;
+    assert_int_equal (send_record (&sender, 100), 0);
+    settle (&receiver);
+
+    restart (&receiver);
+    assert_int_equal (send_record (&sender, 100), 0);
+    receiver.is_paused = false;
+    detach (&sender);
+    settle (&receiver);
+
+    assert_int_equal (receiver.attached, 1);
+    assert_int_equal (receiver.records, 2);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+    assert_int_equal (sender.tx.result, 0);
+    attach (&later, SENDER, "a"); /* the anchor has a front again, for who comes now */
+    settle (&receiver);
+    assert_int_equal (later.tx.result, HWS_EMOVED);
+    assert_int_equal (s_network.fronts, 1);
+    hws_session_remove_sender (&later);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
+/*  The front was bound for it, and the receiver has all of it, when the broker dies.  */
+static void early_stream_whose_front_died_is_seated_where_it_comes (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_dedicated (&receiver);
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    hws_session_remove_sender (&sender);
+    go_to (&receiver, s_network.last_front);
+    memset (&sender, 0, sizeof sender);
+    sender.notify = sender_notified;
+    sender.is_early = sender.has_handle = true;
+    sender.handle = receiver.core.rx.handle;
+    hws_session_attach (session (OTHER), s_network.now, &sender);
+    assert_int_equal (send_record (&sender, 100), 0);
+    s_network.clients[OTHER].is_deaf = true;
+    settle (&receiver);
+    s_network.clients[OTHER].is_deaf = false;
+    assert_int_equal (receiver.records, 1);
+    assert_true (hws_tx_is_new (&sender.tx));
+
+    restart (&receiver);
+    assert_int_equal (send_record (&sender, 100), 0);
+    detach (&sender);
+    settle (&receiver);
+
+    assert_int_equal (receiver.attached, 1);
+    assert_int_equal (receiver.records, 2);
+    assert_int_equal (sender.tx.result, 0);
     hws_session_remove_sender (&sender);
     remove_anchor (&receiver);
 }
@@ -218,6 +292,8 @@ int main (void)
         TEST (sender_of_a_dedicated_anchor_is_told_where_it_is),
         TEST (sender_is_seated_on_the_anchors_own_front),
         TEST (stream_goes_on_at_the_shared_front_when_its_own_cannot_be_reached),
+        TEST (stream_goes_on_at_the_shared_front_of_a_restarted_broker),
+        TEST (early_stream_whose_front_died_is_seated_where_it_comes),
         TEST (ending_that_was_missed_is_learned_at_the_shared_front),
         TEST (stray_answer_without_a_seat_cancels_nothing),
         TEST (stream_that_has_begun_is_not_sent_elsewhere),
