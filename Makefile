@@ -203,7 +203,7 @@ install: build
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/hawser.pc.in \
 	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/hawser.pc
 	install -m 644 $(wildcard README.md docs/*.md docs/*.svg) $(DESTDIR)$(PREFIX)/share/doc/hawser
-	install -m 644 $(wildcard config/*.json) $(DESTDIR)$(PREFIX)/share/doc/hawser/examples
+	install -m 644 $(wildcard config/*.json config/*.service) $(DESTDIR)$(PREFIX)/share/doc/hawser/examples
 
 # ---- The rest
 

@@ -211,17 +211,14 @@ static void print_machine (const options_t *options)
     fflush (stdout);
 }
 
-/*  Daemons are often not in the path of those who are not root; and hawser-broker keeps its
- *  state under this directory.  */
+/*  Daemons are often not in the path of those who are not root.  */
 static int set_environment (const options_t *options)
 {
     char path[8192];
     const char *const given = getenv ("PATH");
     snprintf (path, sizeof path, "%s:/usr/local/sbin:/usr/sbin:/sbin", given ? given : "");
     mkdir (options->directory, 0777);
-    return setenv ("PATH", path, 1) == 0 && setenv ("XDG_STATE_HOME", options->directory, 1) == 0
-               ? unsetenv ("HAWSER_BROKER")
-               : -1;
+    return setenv ("PATH", path, 1) == 0 ? unsetenv ("HAWSER_BROKER") : -1;
 }
 
 int main (int argc, char **argv)

@@ -256,17 +256,31 @@ int hws_broker_run (hws_broker_t *self)
 
 /*  ---- Beginning and end ---- */
 
-static int new_engine (hws_broker_t *self, const hws_broker_settings_t *settings)
+/*  For a broker without a state directory.  */
+static int make_identity (hws_identity_t *identity)
 {
-    hws_engine_options_t options = {.anchors = settings->anchors,
-                                    .limits = hws_fixed_limits (&self->fixed, settings)};
-    if (hws_random_fill (&options.broker_id, sizeof options.broker_id) != 0 ||
-        hws_random_fill (options.secret, sizeof options.secret) != 0 ||
-        hws_random_fill (options.key, sizeof options.key) != 0) {
-        return HWS_ESYSTEM;
+    identity->epoch = (uint32_t) (hws_clock_unix_us () / 1000000 - EPOCH_BEGIN_S) & HWS_EPOCH_MAX;
+    int rc = hws_random_fill (&identity->broker_id, sizeof identity->broker_id);
+    return rc == 0 ? hws_random_fill (identity->key, sizeof identity->key) : rc;
+}
+
+static int new_engine (hws_broker_t *self, const hws_broker_options_t *broker)
+{
+    hws_identity_t identity;
+    hws_engine_options_t options = {.anchors = broker->settings->anchors,
+                                    .limits = hws_fixed_limits (&self->fixed, broker->settings)};
+    int rc = hws_random_fill (options.secret, sizeof options.secret);
+    if (broker->identity) {
+        identity = *broker->identity;
+    } else if (rc == 0) {
+        rc = make_identity (&identity);
     }
-    /*  No state directory yet: the id is new at each start, the epoch is the time.  */
-    options.epoch = (uint32_t) (hws_clock_unix_us () / 1000000 - EPOCH_BEGIN_S) & 0x7fffffffu;
+    if (rc != 0) {
+        return rc;
+    }
+    options.broker_id = identity.broker_id;
+    options.epoch = identity.epoch;
+    memcpy (options.key, identity.key, sizeof options.key);
     return hws_engine_new (&self->turn.engine, &options);
 }
 
@@ -404,7 +418,7 @@ int hws_broker_new (hws_broker_t **self, const hws_broker_options_t *options,
         rc = new_context (made);
     }
     if (rc == 0) {
-        rc = new_engine (made, settings);
+        rc = new_engine (made, options);
     }
     if (rc == 0) {
         rc = new_fronts (made, settings, fault);

@@ -9,6 +9,7 @@
 #define HWS_BROKER_IO_H
 
 #include "broker/fronts_io.h"
+#include "broker/identity.h"
 #include "broker/settings.h"
 #include "io/log_io.h"
 
@@ -22,6 +23,7 @@ typedef int hws_broker_reload_t (void *arg, const hws_broker_settings_t **settin
 
 typedef struct {
     const hws_broker_settings_t *settings; /* needed until hws_broker_new returns */
+    const hws_identity_t *identity;        /* the same; null: another one at every start */
     int signals;                           /* from hws_process_open_signals; not owned */
     hws_broker_reload_t *reload;
     void *reload_arg;

@@ -9,8 +9,9 @@ int hws_fixed_init (hws_fixed_t *self, const hws_broker_settings_t *settings)
                           .batch_bytes = settings->limits.batch_bytes,
                           .peers = settings->limits.peers,
                           .fronts = settings->limits.fronts};
+    self->state_dir = settings->state_dir ? strdup (settings->state_dir) : NULL;
     self->listen.text = calloc (settings->listen.count, sizeof *self->listen.text);
-    if (!self->listen.text) {
+    if (!self->listen.text || (settings->state_dir && !self->state_dir)) {
         return HWS_ENO_MEMORY;
     }
     for (; self->listen.count < settings->listen.count; self->listen.count++) {
@@ -30,6 +31,13 @@ void hws_fixed_fini (hws_fixed_t *self)
     }
     free (self->listen.text);
     self->listen = (hws_texts_t){0};
+    free (self->state_dir);
+    self->state_dir = NULL;
+}
+
+static bool is_same_text (const char *a, const char *b)
+{
+    return a && b ? strcmp (a, b) == 0 : a == b;
 }
 
 static bool is_same_list (const hws_texts_t *a, const hws_texts_t *b)
@@ -53,6 +61,7 @@ size_t hws_fixed_changes (const hws_fixed_t *self, const hws_broker_settings_t *
         bool is_changed;
     } all[HWS_FIXED_KEYS_MAX] = {
         {"listen", !is_same_list (&self->listen, &settings->listen)},
+        {"state_dir", !is_same_text (self->state_dir, settings->state_dir)},
         {"allow_insecure", self->allow_insecure != settings->allow_insecure},
         {"limits.send_queue", self->send_queue != settings->send_queue},
         {"limits.batch_bytes", self->batch_bytes != settings->limits.batch_bytes},

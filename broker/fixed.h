@@ -10,6 +10,7 @@
 
 typedef struct {
     hws_texts_t listen; /* own copies */
+    char *state_dir;    /* the same; null for none */
     bool allow_insecure;
     uint64_t send_queue;
     uint64_t batch_bytes;
@@ -23,7 +24,7 @@ void hws_fixed_fini (hws_fixed_t *self);
 
 /*  The keys that `settings` would change are put into `keys`, of HWS_FIXED_KEYS_MAX;
  *  returns how many.  */
-#define HWS_FIXED_KEYS_MAX 6
+#define HWS_FIXED_KEYS_MAX 7
 size_t hws_fixed_changes (const hws_fixed_t *self, const hws_broker_settings_t *settings,
                           const char *keys[HWS_FIXED_KEYS_MAX]);
 

@@ -2,11 +2,13 @@
 #include "broker/broker_io.h"
 #include "broker/process_io.h"
 #include "broker/settings.h"
+#include "broker/state_place_io.h"
 #include "conf/program_io.h"
 #include "io/heap_io.h"
 #include "io/versions_io.h"
 
 #include <czmq.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -56,26 +58,39 @@ static int exit_status (int code)
 
 /*  Whoever started the broker may wait for this line; if it cannot be had, a broker
  *  that works is of more use than none.  */
-static void print_ready (const hws_broker_t *broker)
+static void print_ready (const hws_broker_t *broker, bool has_state)
 {
     const char *endpoint;
     fputs ("hawser-broker: ready", stdout);
     for (size_t i = 0; (endpoint = hws_broker_endpoint (broker, i)) != NULL; i++) {
         printf (" %s", endpoint);
     }
-    putchar ('\n');
+    puts (has_state ? "" : " (no state directory: streams end when it stops)");
     fflush (stdout);
 }
 
-static int serve (configuration_t *configuration)
+/*  `fault` is why there is no state directory, or "".  */
+static void log_state (const hws_broker_settings_t *settings, const hws_state_t *state,
+                       const char *fault)
 {
-    const int signals = hws_process_open_signals ();
-    if (signals < 0) {
-        fputs ("hawser-broker: cannot take over signals\n", stderr);
-        return HWS_EXIT_FAILED;
+    const hws_log_t log = {.descriptor = 2, .level = (hws_log_level_t) settings->log_level};
+    if (state->lock >= 0) {
+        hws_log (&log, HWS_LOG_INFO,
+                 "event=state directory=\"%s\" broker_id=%016" PRIx64 " epoch=%" PRIu32,
+                 state->directory, state->identity.broker_id, state->identity.epoch);
+    } else if (*fault) {
+        hws_log (&log, HWS_LOG_WARN, "event=no_state_directory reason=\"%s\"", fault);
     }
+}
+
+/*  Runs a broker to its end. What is told of the state waits until it listens: who cannot start
+ *  says one line.  */
+static int run (configuration_t *configuration, const hws_state_t *state, const char *state_fault,
+                int signals)
+{
     const hws_broker_options_t options = {
         .settings = hws_conf_values (configuration->conf),
+        .identity = state->lock >= 0 ? &state->identity : NULL,
         .signals = signals,
         .reload = reload,
         .reload_arg = configuration,
@@ -84,12 +99,33 @@ static int serve (configuration_t *configuration)
     hws_front_fault_t fault;
     int rc = hws_broker_new (&broker, &options, fault);
     if (rc == 0) {
-        print_ready (broker);
+        log_state (options.settings, state, state_fault);
+        print_ready (broker, options.identity != NULL);
         rc = hws_broker_run (broker);
     } else {
         fprintf (stderr, "hawser-broker: %s\n", fault);
     }
     hws_broker_destroy (&broker);
+    return rc;
+}
+
+static int serve (configuration_t *configuration)
+{
+    const hws_broker_settings_t *const settings = hws_conf_values (configuration->conf);
+    const int signals = hws_process_open_signals ();
+    if (signals < 0) {
+        fputs ("hawser-broker: cannot take over signals\n", stderr);
+        return HWS_EXIT_FAILED;
+    }
+    hws_state_t state;
+    hws_state_fault_t fault;
+    int rc = hws_state_take (&state, settings->state_dir, fault);
+    if (rc == 0) {
+        rc = run (configuration, &state, fault, signals);
+    } else {
+        fprintf (stderr, "hawser-broker: %s\n", fault);
+    }
+    hws_state_close (&state);
     close (signals);
     return exit_status (rc);
 }

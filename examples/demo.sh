@@ -92,9 +92,8 @@ collect() { # NAME FILE...
 for program in hawser-broker hawser-send hawser-recv; do
     [ -x "$build/$program" ] || give_up "$build/$program is not built; run make"
 done
-mkdir "$work/in" "$work/out" "$work/state"
-export XDG_STATE_HOME=$work/state
-unset STATE_DIRECTORY HAWSER_BROKER
+mkdir "$work/in" "$work/out"
+unset HAWSER_BROKER
 
 title "Inputs"
 collect texts /usr/share/doc/*/copyright /usr/share/common-licenses/*
@@ -107,7 +106,8 @@ half=$((size / 2))
 head -c "$half" "$work/in/victim" >"$work/in/victim.half"
 
 title "A broker, a receiver, four senders, and one that will not live long"
-"$build/hawser-broker" --listen 'tcp://127.0.0.1:*' >"$work/broker.log" 2>"$work/broker.err" &
+"$build/hawser-broker" --listen 'tcp://127.0.0.1:*' --state-dir "$work/state" \
+    >"$work/broker.log" 2>"$work/broker.err" &
 broker=$!
 started+=("$broker")
 endpoint=$(wait_for_line "$work/broker.log" "hawser-broker: ready ") ||

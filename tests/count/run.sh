@@ -34,7 +34,8 @@ collected() { # PROGRAM ROUNDS FUNCTION: instructions, or nothing
 }
 
 start_broker() { # sets endpoint
-    "$build/hawser-broker" --listen "ipc://$output/broker" >"$output/ready" 2>"$output/broker.log" &
+    "$build/hawser-broker" --listen "ipc://$output/broker" --state-dir "$output/state" \
+        >"$output/ready" 2>"$output/broker.log" &
     broker=$!
     for _ in $(seq 100); do
         endpoint=$(sed -n 's/^hawser-broker: ready \([^ ]*\).*/\1/p' "$output/ready")

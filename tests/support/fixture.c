@@ -28,6 +28,7 @@ typedef struct {
     process_t *process; /* the one that lives or lived last */
     char endpoint[256]; /* of its ready line */
     const char *config; /* its file */
+    const char *state;  /* its state directory; null: as its configuration says */
     int reserved;       /* a socket that keeps its port for it, or -1 */
 } broker_t;
 
@@ -141,7 +142,8 @@ static int reserve_port (char *endpoint, size_t size)
 static process_t *start (broker_t *self)
 {
     self->process =
-        process_start (NULL, "hawser-broker", "-c", self->config, "--listen", self->endpoint, NULL);
+        process_start (NULL, "hawser-broker", "-c", self->config, "--listen", self->endpoint,
+                       self->state ? "--state-dir" : NULL, self->state, NULL);
     const char *ready =
         strstr (process_wait_output (self->process, "hawser-broker: ready "), "ready ") + 6;
     snprintf (self->endpoint, sizeof self->endpoint, "%.*s", (int) strcspn (ready, " "), ready);
@@ -161,6 +163,9 @@ process_t *fixture_start_broker (const char *listen, const char *config)
     *broker = (broker_t){.reserved = -1};
     snprintf (name, sizeof name, "broker-%zu.json", s_fixture.count);
     broker->config = file_make_text (name, config ? config : short_times);
+    if (!config || !strstr (config, "\"state_dir\"")) {
+        broker->state = process_path ("broker-%zu.state", s_fixture.count);
+    }
     if (listen) {
         snprintf (broker->endpoint, sizeof broker->endpoint, "%s", listen);
     } else {
@@ -182,15 +187,27 @@ void fixture_stop (process_t *broker)
     process_expect_exit (broker, 0);
 }
 
-process_t *fixture_restart (process_t *broker)
+static broker_t *place_of (const process_t *broker)
 {
     for (size_t i = 0; i < s_fixture.count; i++) {
         if (s_fixture.brokers[i].process == broker) {
-            assert_false (process_is_running (broker));
-            return start (&s_fixture.brokers[i]);
+            return &s_fixture.brokers[i];
         }
     }
-    process_fail ("the fixture did not start that broker, or something followed it");
+    process_fail ("the fixture did not start that broker, or another followed it");
+}
+
+process_t *fixture_restart (process_t *broker)
+{
+    broker_t *const place = place_of (broker);
+
+    assert_false (process_is_running (broker));
+    return start (place);
+}
+
+const char *fixture_state_directory (const process_t *broker)
+{
+    return place_of (broker)->state;
 }
 
 process_t *fixture_broker (void)

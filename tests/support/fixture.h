@@ -34,17 +34,21 @@ int fixture_teardown (void **state);
 
 /*  Starts a broker and waits until it is ready; sets HAWSER_BROKER. `listen` null: a
  *  free port of loopback. `config` is the JSON of its configuration; null: short
- *  times as above.  */
+ *  times as above. Unless that names a state_dir (null: none), the broker has a new state directory
+ *  of its own in the scratch directory.  */
 process_t *fixture_start_broker (const char *listen, const char *config);
 
 /*  The end of a broker by kill -9, or by SIGTERM, then with 0; both wait for it.  */
 void fixture_kill (process_t *broker);
 void fixture_stop (process_t *broker);
 
-/*  Starts a broker that has ended again, with the same configuration, at the
+/*  Starts a broker that has ended again, with the same configuration and state directory, at the
  *  endpoint of its ready line, and waits until it is ready. A port that the fixture chose is kept
  *  for it meanwhile. Returns the new process; it is the newest now.  */
 process_t *fixture_restart (process_t *broker);
+
+/*  The state directory that the fixture gave it, or null.  */
+const char *fixture_state_directory (const process_t *broker);
 
 /*  The newest broker, and the endpoint of its ready line.  */
 process_t *fixture_broker (void);

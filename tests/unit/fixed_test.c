@@ -59,18 +59,39 @@ static void every_socket_setting_is_named (void **state)
     hws_broker_settings_t changed = make_settings ();
     const char *keys[HWS_FIXED_KEYS_MAX];
 
+    changed.state_dir = s_endpoints[1];
     changed.allow_insecure = true;
     changed.send_queue++;
     changed.limits.batch_bytes++;
     changed.limits.peers++;
     changed.limits.fronts++;
 
-    assert_int_equal (changes (&changed, keys), 5);
-    assert_string_equal (keys[0], "allow_insecure");
-    assert_string_equal (keys[1], "limits.send_queue");
-    assert_string_equal (keys[2], "limits.batch_bytes");
-    assert_string_equal (keys[3], "limits.peers");
-    assert_string_equal (keys[4], "limits.fronts");
+    assert_int_equal (changes (&changed, keys), 6);
+    assert_string_equal (keys[0], "state_dir");
+    assert_string_equal (keys[1], "allow_insecure");
+    assert_string_equal (keys[2], "limits.send_queue");
+    assert_string_equal (keys[3], "limits.batch_bytes");
+    assert_string_equal (keys[4], "limits.peers");
+    assert_string_equal (keys[5], "limits.fronts");
+}
+
+static void another_state_directory_needs_a_restart (void **state)
+{
+    (void) state;
+    char *paths[] = {NULL, s_endpoints[0], s_endpoints[1]};
+
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t j = 0; j < 3; j++) {
+            hws_broker_settings_t settings = make_settings ();
+            hws_fixed_t fixed;
+            const char *keys[HWS_FIXED_KEYS_MAX];
+            settings.state_dir = paths[i];
+            assert_int_equal (hws_fixed_init (&fixed, &settings), 0);
+            settings.state_dir = paths[j];
+            assert_int_equal (hws_fixed_changes (&fixed, &settings, keys), i == j ? 0 : 1);
+            hws_fixed_fini (&fixed);
+        }
+    }
 }
 
 static void limits_of_a_reload_keep_what_the_sockets_were_made_for (void **state)
@@ -105,6 +126,7 @@ int main (void)
         cmocka_unit_test (a_reload_of_the_same_needs_no_restart),
         cmocka_unit_test (another_endpoint_needs_a_restart),
         cmocka_unit_test (every_socket_setting_is_named),
+        cmocka_unit_test (another_state_directory_needs_a_restart),
         cmocka_unit_test (limits_of_a_reload_keep_what_the_sockets_were_made_for),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
