@@ -122,7 +122,8 @@ $(BUILD)/libtest.a: $(call objects,$(SUPPORT_SOURCES) $(ENGINE_SOURCES) $(PART_S
 $(UNIT_TESTS) $(E2E_TESTS) $(SOAK_TESTS) $(COUNTED): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtest.a $(BUILD)/libhawser.a
 	$(call say,LD)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-$(BUILD)/tests/unit/engine_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
+$(BUILD)/tests/unit/engine_memory_test $(BUILD)/tests/unit/engine_resume_memory_test: \
+    LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
         malloc calloc realloc strdup strndup hws_engine_recv hws_engine_peer_gone \
         hws_engine_refused hws_engine_expire hws_engine_flush hws_engine_pop hws_engine_drain \
         hws_engine_bound)

@@ -134,6 +134,17 @@ static void open_by_another (void)
     ask_open (s_stranger, 1);
 }
 
+static void resume_by_another (void)
+{
+    anchor_resume (s_stranger, 5, s_handle, 0, NULL, 0);
+}
+
+static void resume_by_another_and_open_again (void)
+{
+    resume_by_another ();
+    ask_open_again ();
+}
+
 static void lose_receiver (void)
 {
     client_disconnect (s_receiver);
@@ -239,6 +250,8 @@ static void change_unattached_timeout (void)
 
 static const step_t anchor_events[] = {
     {"OPEN again", ask_open_again, NULL},
+    {"OPEN with resume by another client", resume_by_another, NULL},
+    {"that, then OPEN again", resume_by_another_and_open_again, NULL},
     {"OPEN of its name by another client", open_by_another, NULL},
     {"HELLO of its receiver", reach_abandoned, NULL},
     {"connection of its receiver closed", lose_receiver, NULL},

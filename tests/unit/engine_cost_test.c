@@ -249,6 +249,46 @@ static void room_for_one_tries_no_attach_behind_the_first_that_finds_none (void 
     assert_int_equal (s_tries, 2);
 }
 
+/*  ---- Resume ---- */
+
+/*  The broker's next life: `SEATS` senders wait for their receiver, which names them all.  */
+static void resume_of_thousands_tries_each_attach_once (void **state)
+{
+    (void) state;
+    hws_engine_options_t options = world_options ();
+    options.limits.senders_per_anchor = options.limits.seats_per_peer = SEATS;
+    options.limits.waiting_attaches = SEATS;
+    options.limits.batch_bytes = 65536;
+    options.anchors.buffer_bytes = SEATS * UINT64_C (65536);
+    begin_with (&options);
+    s_receiver = client_connect (&s_world);
+    client_t *const sender = client_connect (&s_world);
+    stream_t stream = {.client = sender, .handle = anchor_open (s_receiver, 1, "", NULL)};
+    world_restart (&s_world);
+    client_reconnect (s_receiver);
+    client_reconnect (sender);
+    s_receiver->is_deaf = sender->is_deaf = true;
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_POSITION);
+    for (uint64_t i = 1; i <= SEATS; i++) {
+        stream.session_id = stream.sender_id = i;
+        stream_resume (&stream, 0, 0);
+        batch_add_position (&batch, stream_position (&stream, 0, 0, 0, 0));
+    }
+    assert_int_equal (hws_engine_counts (s_world.engine).waiting, SEATS);
+    batch_add_position (&batch, (hws_position_t){.flags = HWS_POSITION_LAST});
+    const hws_open_t open = {.buffer_bytes = {HWS_VALUE, options.anchors.buffer_bytes}};
+    anchor_resuming (s_receiver, 1, stream.handle, &open);
+    s_tries = s_count = 0;
+
+    batch_send (&batch, s_receiver);
+
+    assert_int_equal (hws_engine_counts (s_world.engine).waiting, 0);
+    assert_int_equal (hws_engine_counts (s_world.engine).seats, SEATS);
+    assert_int_equal (s_tries, SEATS);
+    assert_in_range (s_count, SEATS, 70 * SEATS); /* most of them of the JSON of two answers */
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +300,7 @@ int main (void)
         TEST (idle_seat_takes_at_most_512_bytes),
         TEST (endings_that_make_no_room_try_no_attach_that_waits),
         TEST (room_for_one_tries_no_attach_behind_the_first_that_finds_none),
+        TEST (resume_of_thousands_tries_each_attach_once),
     };
     return cmocka_run_group_tests_name ("engine_cost", tests, NULL, NULL);
 }
