@@ -232,8 +232,7 @@ void hws_waiting_retry (hws_engine_t *engine, const hws_anchor_t *anchor)
                       hws_handle_count (anchor->handle));
         }
         is_full = is_full || code == HWS_EBUFFER_FULL;
-        if (code == HWS_EWOULD_BLOCK || (is_wait (code) && engine->now < self->until_at) ||
-            hws_young_holds (engine, &self->request)) {
+        if (code == HWS_EWOULD_BLOCK || (is_wait (code) && engine->now < self->until_at)) {
             self->code = code;
             continue;
         }

@@ -100,6 +100,16 @@ static size_t check_peer (const hws_peer_t *peer)
         assert_true ((outgoing->effect.payload != NULL) != (outgoing->effect.data != NULL));
     }
     assert_true (out->queued_bytes == queued_bytes);
+    uint64_t buffers = 0;
+    size_t senders = 0;
+    for (hws_link_t *link = peer->anchors.head; link; link = link->next) {
+        const hws_anchor_t *const anchor = hws_container_of (link, hws_anchor_t, in_owner);
+        assert_ptr_equal (anchor->owner, peer);
+        buffers += anchor->buffer_bytes;
+        senders += anchor->seats.count;
+    }
+    assert_true (peer->buffer_bytes == buffers);
+    assert_int_equal (peer->sender_count, senders);
     assert_true (!out->is_full || hws_timer_is_armed (&out->retry.timer));
     assert_true (out->run_count == 0 || hws_link_is_in_list (&out->opened));
     assert_true (out->queue.count == 0 || out->is_full || hws_link_is_in_list (&out->ready));

@@ -295,8 +295,7 @@ void model_retry (model_t *self, uint32_t count, const char *name)
         }
         const bool is_binding = refusal && strcmp (refusal, "would_block") == 0;
         is_full = is_full || (refusal && strcmp (refusal, "buffer_full") == 0);
-        if (is_binding || (refusal && model_young_holds (self, &it.request)) ||
-            (refusal && is_worth_waiting (refusal) && self->now < it.until_at)) {
+        if (is_binding || (refusal && is_worth_waiting (refusal) && self->now < it.until_at)) {
             self->waiting[i++].is_binding = is_binding;
             continue;
         }

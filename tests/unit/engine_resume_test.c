@@ -442,6 +442,47 @@ static void first_attach_that_was_seated_finds_its_seat (void **state)
                  s_stream.sender_id);
 }
 
+/*  A session is of one anchor: what another remembers under its key is not meant.  */
+static void seat_key_finds_nothing_at_another_anchor (void **state)
+{
+    for (int has_ended = 0; has_ended <= 1; has_ended++) {
+        end (state);
+        begin (state);
+        const hws_engine_options_t options = world_options ();
+        begin_stream (&options, NULL);
+        const hws_handle_t another = anchor_open (s_receiver, 2, "", NULL);
+        world_restart (&s_world);
+        reconnect_all ();
+        resume_with (has_ended ? ended (HWS_RUN_DROPPED, HWS_CAUSE_HEARTBEAT, true) : position ());
+        anchor_resume (s_receiver, 2, another, 0, NULL, 0);
+
+        stream_ask (s_sender, 1, another);
+
+        const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+        assert_true (hws_handle_equal (ok->handle, another));
+        assert_false (ok->has_ended);
+        assert_int_equal (ok->next_seq, 0);
+    }
+}
+
+static void senders_of_a_client_are_limited_also_when_they_resume (void **state)
+{
+    (void) state;
+    stream_t second = s_stream;
+    second.sender_id = second.session_id = 2;
+    const hws_position_t both[] = {position (), stream_position (&second, 0, 0, 0, 0)};
+    hws_limits_t limits = s_world.options.limits;
+    limits.seats_per_peer = 1;
+    hws_engine_configure (s_world.engine, &s_world.options.anchors, &limits);
+    resume (both, 2);
+    stream_resume (&s_stream, 0, 0);
+    client_take_ok (s_sender, HWS_VERB_ATTACH);
+
+    stream_resume (&second, 0, 0);
+
+    client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_ELIMIT);
+}
+
 static void first_attach_waits_for_its_anchor_without_asking_to (void **state)
 {
     (void) state;
@@ -657,10 +698,26 @@ static void anchor_that_ended_since_stays_ended (void **state)
     stream_resume (&s_stream, 0, 0);
     assert_string_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.code,
                          "receiver_closed");
+    stream_ask (s_other, 1, s_handle);
+    client_take_refusal (s_other, HWS_VERB_ATTACH, HWS_ECLOSED);
     unseen.session_id = 9;
     stream_resume (&unseen, 0, 0);
     assert_string_equal (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.code,
                          "receiver_closed");
+}
+
+static void handle_of_the_other_kind_is_told_so_as_ever (void **state)
+{
+    (void) state;
+    resume_with (position ());
+    hws_handle_t other = s_handle;
+    other.lo ^= HWS_HANDLE_MPSC_BIT;
+
+    stream_ask (s_other, 1, other);
+    anchor_cancel (s_other, other, 0, "");
+
+    client_take_refusal (s_other, HWS_VERB_ATTACH, HWS_EWRONG_KIND);
+    client_take_refusal (s_other, HWS_VERB_CANCEL, HWS_EWRONG_KIND);
 }
 
 /*  ---- Leaving ---- */
@@ -731,6 +788,8 @@ int main (void)
         TEST (seat_that_nobody_resumes_is_dropped_after_the_grace),
         TEST (wrong_resume_token_is_denied),
         TEST (first_attach_that_was_seated_finds_its_seat),
+        TEST (seat_key_finds_nothing_at_another_anchor),
+        TEST (senders_of_a_client_are_limited_also_when_they_resume),
         TEST (first_attach_waits_for_its_anchor_without_asking_to),
         TEST (waiting_attaches_are_limited),
         TEST (seat_of_another_client_is_denied),
@@ -743,6 +802,7 @@ int main (void)
         TEST (who_waits_is_told_in_one_turn_that_nobody_came_back),
         TEST (cancel_before_the_receiver_is_back_is_to_be_asked_again),
         TEST (anchor_that_ended_since_stays_ended),
+        TEST (handle_of_the_other_kind_is_told_so_as_ever),
         TEST (leaving_broker_ends_nothing_of_what_comes_back),
         TEST (token_of_the_anchor_that_was_cancelled_closes_it),
     };

@@ -338,6 +338,35 @@ static void room_that_positions_free_is_given_to_who_waits (void **state)
     client_take_ok (s_other, HWS_VERB_ATTACH);
 }
 
+static void room_that_positions_free_is_given_to_a_large_record (void **state)
+{
+    (void) state;
+    enum { LARGE = 300000, PART = 15000 };
+    stream_t first = stream_attach (s_sender, 2, s_handle);
+    batch_t batch;
+    for (uint64_t session = 2; session >= 1; session--) {
+        batch_begin (&batch, HWS_BATCH_WINDOW);
+        batch_add_window (&batch, (hws_window_t){.stream = session, .want_bytes = LARGE});
+        batch_send (&batch, s_sender);
+        for (int i = 0; session == 2 && i < LARGE / PART; i++) {
+            stream_send (&first, 1, PART - HWS_RECORD_HEADER_SIZE);
+        }
+    }
+    client_forget (s_sender);
+    const hws_position_t all[] = {position (),
+                                  stream_position (&first, first.next_seq, first.next_bytes,
+                                                   first.next_seq, first.next_bytes)};
+
+    anchor_resume (s_receiver, 1, s_handle, 2, all, 2);
+
+    const hws_grant_t *grant;
+    uint64_t limit_bytes = 0;
+    while ((grant = client_find_grant (s_sender))) {
+        limit_bytes = grant->stream == 1 ? grant->limit_bytes : limit_bytes;
+    }
+    assert_true (limit_bytes >= LARGE);
+}
+
 /*  ---- Positions ---- */
 
 static void position_without_such_an_open_is_a_violation (void **state)
@@ -683,6 +712,24 @@ static void exclusive_anchor_has_one_ending_that_closes_it (void **state)
                          "finalized");
 }
 
+static void finalized_position_closes_no_shared_anchor (void **state)
+{
+    for (int is_consumed = 0; is_consumed <= 1; is_consumed++) {
+        end (state);
+        begin_stream (state);
+        restart ();
+        hws_position_t it = position ();
+        it.type = HWS_RUN_FINALIZED;
+        it.flags = HWS_POSITION_ENDED | (is_consumed ? HWS_POSITION_CONSUMED : 0);
+
+        anchor_resume (s_receiver, 1, s_handle, 1, &it, 1);
+
+        client_take_ok (s_receiver, HWS_VERB_OPEN);
+        stream_ask (s_other, 1, s_handle);
+        client_take_ok (s_other, HWS_VERB_ATTACH);
+    }
+}
+
 static void position_of_a_sender_is_not_above_all_bounds (void **state)
 {
     (void) state;
@@ -718,6 +765,7 @@ int main (void)
         TEST (last_acknowledged_ending_of_a_closing_anchor_closes_it),
         TEST (ending_that_the_receiver_passed_without_keeping_comes_again),
         TEST (room_that_positions_free_is_given_to_who_waits),
+        TEST (room_that_positions_free_is_given_to_a_large_record),
         TEST (position_without_such_an_open_is_a_violation),
         TEST (position_behind_the_last_one_is_a_violation),
         TEST (position_that_cannot_be_true_moves_nothing),
@@ -735,6 +783,7 @@ int main (void)
         TEST (more_senders_than_any_anchor_has_are_refused),
         TEST (endings_beyond_the_limit_of_tombstones_are_as_good_as_forgotten),
         TEST (exclusive_anchor_has_one_ending_that_closes_it),
+        TEST (finalized_position_closes_no_shared_anchor),
         TEST (position_of_a_sender_is_not_above_all_bounds),
     };
     return cmocka_run_group_tests_name ("takeover", tests, NULL, NULL);
