@@ -180,6 +180,7 @@ void hws_session_leave (hws_session_t *self, hws_ms_t now)
         hws_session_part (self, now);
         return;
     }
+    hws_session_tell_ended (self, now, false);
     hws_session_ask (self, now, &self->bye, &(hws_control_t){.verb = HWS_VERB_BYE},
                      HWS_REQUEST_RETRY_MS);
 }

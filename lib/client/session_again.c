@@ -39,7 +39,7 @@ void hws_session_resume (hws_session_t *self, hws_ms_t now, bool is_new_epoch)
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_resume_sender (self, now, sender_of (link), is_new_epoch);
     }
-    hws_session_resume_ended (self, now, is_new_epoch);
+    hws_session_tell_ended (self, now, is_new_epoch);
 }
 
 void hws_session_forsake (hws_session_t *self)

@@ -17,6 +17,7 @@ typedef struct {
     hws_request_t request; /* ATTACH; its timer is also for dating and forgetting */
     hws_ms_t until;        /* it is remembered; 0: not dated yet */
     bool is_owed;          /* the broker of this epoch is to be told, or has not answered */
+    bool is_cancel_owed;   /* it ended without a connection: the epoch of before is to be told */
     uint64_t session_id;
     hws_handle_t handle;
     uint64_t sender_id;
@@ -54,6 +55,8 @@ void hws_session_remember_ended (hws_session_t *self, const hws_session_sender_t
     }
     hws_request_init (&item->request, HWS_ABOUT_ENDED, item);
     item->is_owed = hws_session_is_resuming (sender);
+    item->is_cancel_owed = !item->is_owed && self->state != HWS_SESSION_UP &&
+                           hws_cause_from_word (tx->cause) == HWS_CAUSE_INTERRUPTED;
     item->session_id = sender->session_id;
     item->handle = sender->handle;
     item->sender_id = tx->sender_id;
@@ -94,6 +97,14 @@ static void ask (hws_session_t *self, hws_ms_t now, ended_t *item)
     arm (self, item, hws_time_after (now, HWS_REQUEST_RETRY_MS));
 }
 
+/*  The broker knows the stream as this client's.  */
+static void disown (hws_session_t *self, const ended_t *item)
+{
+    hws_session_disown (self,
+                        &(hws_attach_ok_t){.handle = item->handle, .sender_id = item->sender_id},
+                        "the stream has ended");
+}
+
 void hws_session_ended_answered (hws_session_t *self, hws_ms_t now, hws_request_t *request,
                                  const hws_control_t *control)
 {
@@ -106,7 +117,7 @@ void hws_session_ended_answered (hws_session_t *self, hws_ms_t now, hws_request_
     }
     item->is_owed = false;
     if (!is_refused && !control->as.attach_ok.has_ended) {
-        hws_session_disown (self, &control->as.attach_ok, "the stream has ended");
+        disown (self, item);
     }
     arm (self, item, item->until);
 }
@@ -129,12 +140,15 @@ void hws_session_ended_due (hws_session_t *self, hws_ms_t now, hws_request_t *re
     }
 }
 
-/*  ---- Connections come and go ---- */
-
-void hws_session_resume_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch)
+void hws_session_tell_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch)
 {
     for (ended_t *item = ended_of (self->ended.head); item; item = ended_of (item->link.next)) {
-        item->is_owed |= is_new_epoch;
+        if (is_new_epoch) {
+            item->is_owed = true;
+        } else if (item->is_cancel_owed) {
+            disown (self, item);
+        }
+        item->is_cancel_owed = false;
         item->until = hws_time_after (now, HWS_ORPHAN_MS);
         if (item->is_owed) {
             ask (self, now, item);

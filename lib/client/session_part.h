@@ -182,8 +182,9 @@ void hws_session_ended_answered (hws_session_t *self, hws_ms_t now, hws_request_
                                  const hws_control_t *control);
 void hws_session_ended_due (hws_session_t *self, hws_ms_t now, hws_request_t *request);
 
-/*  A new connection; the end, or another broker.  */
-void hws_session_resume_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch);
+/*  A new connection, or the last word before BYE: says what is owed. The end, or another broker:
+ *  forgets all.  */
+void hws_session_tell_ended (hws_session_t *self, hws_ms_t now, bool is_new_epoch);
 void hws_session_forget_ended (hws_session_t *self);
 
 /*  ---- session_open.c ---- */

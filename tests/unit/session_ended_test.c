@@ -117,6 +117,36 @@ static void a_sender_that_is_destroyed_before_the_epoch_answers_is_told_at_once 
     expect_told ("cancelled", "interrupted");
 }
 
+static void the_broker_of_before_hears_of_a_sender_destroyed_meanwhile (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    scripted_lose (&s_broker);
+    scripted_remove ();
+    s_broker.of_streams.count = 0;
+
+    scripted_return (&s_broker);
+
+    EXPECT_SAID ("CANCEL");
+    s_broker.of_streams.count = 0;
+    scripted_come_back ();
+    assert_int_equal (s_broker.of_streams.count, 0);
+}
+
+static void a_program_that_leaves_tells_before_it_says_bye (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    scripted_restart ();
+    scripted_remove ();
+
+    hws_session_leave (scripted_session (), s_broker.now);
+    scripted_pump (&s_broker);
+
+    expect_told ("cancelled", "interrupted");
+    assert_true (s_broker.asked_id[HWS_VERB_BYE] > s_broker.asked_id[HWS_VERB_ATTACH]);
+}
+
 static void an_ending_is_told_to_the_epoch_that_an_answer_was_lost_of (void **state)
 {
     (void) state;
@@ -259,6 +289,8 @@ int main (void)
         SCRIPTED_TEST (a_sender_that_is_destroyed_is_told_as_cancelled),
         SCRIPTED_TEST (a_sender_that_is_destroyed_without_a_connection_is_told_too),
         SCRIPTED_TEST (a_sender_that_is_destroyed_before_the_epoch_answers_is_told_at_once),
+        SCRIPTED_TEST (the_broker_of_before_hears_of_a_sender_destroyed_meanwhile),
+        SCRIPTED_TEST (a_program_that_leaves_tells_before_it_says_bye),
         SCRIPTED_TEST (an_ending_is_told_to_the_epoch_that_an_answer_was_lost_of),
         SCRIPTED_TEST (who_cannot_be_told_now_is_told_twice_a_second),
         SCRIPTED_TEST (a_seat_that_did_not_take_the_ending_is_cancelled),
