@@ -75,153 +75,6 @@ bool hws_rx_flush (hws_rx_t *self)
     return true;
 }
 
-/*  ---- Streams ---- */
-
-static void stream_free (hws_rx_stream_t *stream)
-{
-    hws_map_remove (&stream->rx->streams->by_id, &stream->node);
-    hws_map_remove (&stream->rx->streams->by_sender, &stream->sender_node);
-    hws_list_remove (&stream->link);
-    hws_list_remove (&stream->ack_link);
-    hws_list_remove (&stream->cancel_link);
-    free (stream->label);
-    free (stream->cancel_text);
-    free (stream->join);
-    free (stream);
-}
-
-/*  The broker of this epoch has the number `id` for the stream; 0: not told.  */
-static void bind_stream (hws_rx_stream_t *stream, uint64_t id)
-{
-    hws_rx_streams_t *const streams = stream->rx->streams;
-    hws_map_remove (&streams->by_id, &stream->node);
-    hws_list_remove (&stream->ack_link);
-    stream->id = id;
-    if (id != 0) {
-        hws_put_u64 (stream->key, id);
-        hws_map_insert (&streams->by_id, &stream->node,
-                        hws_bytes (stream->key, sizeof stream->key));
-    }
-}
-
-static hws_rx_stream_t *stream_new (hws_rx_t *self, const hws_run_t *run,
-                                    const hws_attached_t *attached)
-{
-    hws_rx_stream_t *const stream = calloc (1, sizeof *stream);
-    char *const label = strdup (attached->label);
-    if (!stream || !label) {
-        free (stream);
-        free (label);
-        return NULL;
-    }
-    stream->rx = self;
-    stream->sender_id = attached->sender_id;
-    stream->seat_key = attached->seat_key;
-    stream->label = label;
-    stream->next_seq = stream->consumed_seq = stream->acked_seq = run->first_seq;
-    stream->next_bytes = stream->consumed_bytes = stream->acked_bytes = attached->next_bytes;
-    hws_rx_key_put (stream->sender_key, self->handle, stream->sender_id);
-    hws_map_insert (&self->streams->by_sender, &stream->sender_node,
-                    hws_bytes (stream->sender_key, sizeof stream->sender_key));
-    bind_stream (stream, run->stream);
-    hws_list_append (&self->live, &stream->link);
-    return stream;
-}
-
-void hws_rx_note_busy (hws_rx_t *self)
-{
-    if (self->busy && !hws_link_is_in_list (&self->busy_link)) {
-        hws_list_append (self->busy, &self->busy_link);
-    }
-}
-
-void hws_rx_ask_ack (hws_rx_stream_t *stream)
-{
-    if (!stream->rx->is_cut && stream->id != 0 && !hws_link_is_in_list (&stream->ack_link)) {
-        hws_list_append (&stream->rx->acks, &stream->ack_link);
-        hws_rx_note_busy (stream->rx);
-    }
-}
-
-static void drop_parts (hws_rx_stream_t *stream)
-{
-    free (stream->join);
-    stream->join = NULL;
-    stream->join_size = stream->join_room = 0;
-    stream->join_wire = 0;
-}
-
-void hws_rx_again_cancel (hws_rx_stream_t *stream)
-{
-    if (!hws_link_is_in_list (&stream->cancel_link)) {
-        hws_list_append (&stream->rx->cancels, &stream->cancel_link);
-        hws_rx_note_busy (stream->rx);
-    }
-}
-
-static void ask_cancel (hws_rx_stream_t *stream, const char *reason)
-{
-    if (!stream->is_cancel_due) {
-        stream->is_cancel_due = true;
-        stream->cancel_reason = reason;
-        hws_rx_again_cancel (stream);
-    }
-}
-
-void hws_rx_refuse_stream (hws_rx_stream_t *stream)
-{
-    drop_parts (stream);
-    stream->is_refused = true;
-    ask_cancel (stream, "protocol: a malformed run");
-}
-
-bool hws_rx_is_ending_void (const hws_rx_stream_t *stream)
-{
-    return stream->state == HWS_RX_STREAM_ENDED && stream->is_own_ending &&
-           (stream->is_refused || stream->rx->is_cancelled || stream->rx->state == HWS_RX_CLOSED);
-}
-
-void hws_rx_finish_stream (hws_rx_stream_t *stream)
-{
-    hws_rx_t *const self = stream->rx;
-    stream->state = HWS_RX_STREAM_FINISHED;
-    stream->finished_take = self->takes;
-    hws_list_remove (&stream->link);
-    hws_list_append (&self->remembered, &stream->link);
-}
-
-/*  Keeps what is needed of a finished stream. Without memory it is forgotten; that it was seen is
- *  not.  */
-static void retire (hws_rx_stream_t *stream)
-{
-    hws_rx_t *const self = stream->rx;
-    hws_rx_past_t *const past = hws_rx_past_new (self, stream->sender_id);
-    if (past) {
-        past->id = stream->id;
-        past->seat_key = stream->seat_key;
-        past->acked_seq = stream->acked_seq;
-        past->acked_bytes = stream->acked_bytes;
-        past->ending = stream->ending;
-        past->cause = stream->cause;
-        if (hws_link_is_in_list (&stream->ack_link)) {
-            hws_rx_past_ask_ack (self, past);
-        }
-    }
-    stream_free (stream);
-}
-
-/*  Nothing is queued for a stream once it is finished. So what was queued for it before is taken
- *  at the latest with the take after that, and read before the next.  */
-void hws_rx_begin_take (hws_rx_t *self)
-{
-    self->takes++;
-    hws_rx_stream_t *oldest;
-    while ((oldest = hws_rx_stream_of (self->remembered.head)) != NULL &&
-           oldest->finished_take + 2 <= self->takes) {
-        retire (oldest);
-    }
-}
-
 /*  ---- Accepting ---- */
 
 /*  ATTACHED of a sender that came before: nothing new, but the broker may have another number for
@@ -231,7 +84,7 @@ static bool attached_again (hws_rx_t *self, const hws_run_t *run, const hws_atta
     hws_rx_stream_t *const stream =
         hws_rx_find_sender (self->streams, self->handle, attached->sender_id);
     if (stream) {
-        bind_stream (stream, run->stream);
+        hws_rx_bind (stream, run->stream);
         stream->seat_key = attached->seat_key;
         hws_rx_ask_ack (stream);
         return true;
@@ -276,11 +129,11 @@ int hws_rx_attached (hws_rx_t *self, const hws_run_t *run, const hws_attached_t 
     if (hws_seen_has (&self->seen, attached->sender_id)) {
         return attached_forgotten (self, run, attached);
     }
-    hws_rx_stream_t *const stream = stream_new (self, run, attached);
+    hws_rx_stream_t *const stream = hws_rx_stream_new (self, run, attached);
     hws_rx_entry_t *const entry = stream ? entry_add (self, payload, runs_left) : NULL;
     if (!entry) {
         if (stream) {
-            stream_free (stream);
+            hws_rx_stream_free (stream);
         }
         return HWS_ENO_MEMORY;
     }
@@ -398,7 +251,7 @@ static int accept_ending (hws_rx_t *self, hws_rx_stream_t *stream, const hws_run
     stream->cause = ending.cause;
     stream->next_seq += run->count;
     stream->next_bytes += run->count > 0 ? run->body.size : 0;
-    drop_parts (stream);
+    hws_rx_drop_parts (stream);
     return 0;
 }
 
@@ -502,21 +355,9 @@ bool hws_rx_cancel (hws_rx_t *self)
     return self->state != HWS_RX_CLOSED;
 }
 
-/*  The endings that were consumed are acknowledged once more, for the word may have been lost
- *  with its connection: an anchor that is cancelled makes those cancelled that are not.  */
-static void acknowledge_endings (hws_rx_t *self)
-{
-    for (hws_link_t *link = self->remembered.head; link; link = link->next) {
-        hws_rx_ask_ack (hws_rx_stream_of (link));
-    }
-    for (hws_link_t *link = self->past.head; link; link = link->next) {
-        hws_rx_past_ask_ack (self, hws_container_of (link, hws_rx_past_t, link));
-    }
-}
-
 void hws_rx_cut (hws_rx_t *self)
 {
-    acknowledge_endings (self);
+    hws_rx_acknowledge_endings (self);
     self->is_cut = true;
 }
 
@@ -547,7 +388,7 @@ int hws_rx_queue_closed (hws_rx_t *self)
         stream->state = HWS_RX_STREAM_ENDED;
         stream->is_own_ending = false;
         stream->ending = 0;
-        drop_parts (stream);
+        hws_rx_drop_parts (stream);
         block->entries[block->count] = end;
         block->entries[block->count++].stream = stream;
     }
@@ -569,92 +410,6 @@ void hws_rx_closed (hws_rx_t *self, uint16_t cause, const char *reason)
     }
 }
 
-int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason)
-{
-    hws_rx_stream_t *const stream = hws_rx_find_sender (self->streams, self->handle, sender_id);
-    if (!stream || stream->state != HWS_RX_STREAM_LIVE || self->state == HWS_RX_CLOSED) {
-        return HWS_ENOT_FOUND;
-    }
-    if (!stream->is_cancel_due) {
-        stream->cancel_text = strndup (reason ? reason : "", HWS_TEXT_SIZE_MAX);
-        if (!stream->cancel_text) {
-            return HWS_ENO_MEMORY;
-        }
-        ask_cancel (stream, stream->cancel_text);
-    }
-    return 0;
-}
-
-hws_rx_stream_t *hws_rx_next_cancel (hws_rx_t *self)
-{
-    hws_link_t *link;
-    while ((link = hws_list_pop (&self->cancels)) != NULL) {
-        hws_rx_stream_t *const stream = hws_container_of (link, hws_rx_stream_t, cancel_link);
-        if (self->state != HWS_RX_CLOSED &&
-            (stream->state == HWS_RX_STREAM_LIVE || hws_rx_is_ending_void (stream))) {
-            return stream;
-        }
-    }
-    return NULL;
-}
-
-void hws_rx_reconnected (hws_rx_t *self)
-{
-    self->has_gap = false;
-    if (self->state == HWS_RX_CLOSING) {
-        acknowledge_endings (self);
-    }
-    for (hws_link_t *link = self->live.head; link; link = link->next) {
-        hws_rx_stream_t *const stream = hws_rx_stream_of (link);
-        if (stream->is_cancel_due) {
-            hws_rx_again_cancel (stream);
-        }
-    }
-}
-
-void hws_rx_unbind (hws_rx_t *self)
-{
-    for (hws_link_t *link = self->live.head; link; link = link->next) {
-        bind_stream (hws_rx_stream_of (link), 0);
-    }
-    for (hws_link_t *link = self->remembered.head; link; link = link->next) {
-        bind_stream (hws_rx_stream_of (link), 0);
-    }
-    for (hws_link_t *link = self->past.head; link; link = link->next) {
-        hws_rx_past_t *const past = hws_container_of (link, hws_rx_past_t, link);
-        hws_list_remove (&past->ack_link);
-        past->id = 0;
-    }
-}
-
-static bool next_past_ack (hws_rx_t *self, hws_ack_t *ack)
-{
-    hws_link_t *const link = hws_list_pop (&self->past_acks);
-    if (!link) {
-        return false;
-    }
-    const hws_rx_past_t *const past = hws_container_of (link, hws_rx_past_t, ack_link);
-    *ack = (hws_ack_t){.stream = past->id,
-                       .acked_seq = past->acked_seq,
-                       .acked_bytes = past->acked_bytes,
-                       .flags = HWS_ACK_ENDED};
-    return true;
-}
-
-bool hws_rx_next_ack (hws_rx_t *self, hws_ack_t *ack)
-{
-    hws_link_t *const link = hws_list_pop (&self->acks);
-    if (!link) {
-        return next_past_ack (self, ack);
-    }
-    const hws_rx_stream_t *const stream = hws_container_of (link, hws_rx_stream_t, ack_link);
-    *ack = (hws_ack_t){.stream = stream->id,
-                       .acked_seq = stream->acked_seq,
-                       .acked_bytes = stream->acked_bytes,
-                       .flags = stream->is_ended_acked ? HWS_ACK_ENDED : 0};
-    return true;
-}
-
 void hws_rx_init (hws_rx_t *self, hws_rx_streams_t *streams)
 {
     memset (self, 0, sizeof *self);
@@ -669,10 +424,10 @@ void hws_rx_fini (hws_rx_t *self)
     hws_rx_blocks_free (self->head);
     self->head = self->tail = NULL;
     while (self->live.head) {
-        stream_free (hws_rx_stream_of (self->live.head));
+        hws_rx_stream_free (hws_rx_stream_of (self->live.head));
     }
     while (self->remembered.head) {
-        stream_free (hws_rx_stream_of (self->remembered.head));
+        hws_rx_stream_free (hws_rx_stream_of (self->remembered.head));
     }
     while (self->past.head) {
         hws_rx_past_free (self, hws_container_of (self->past.head, hws_rx_past_t, link));

@@ -11,11 +11,26 @@ static inline hws_rx_stream_t *hws_rx_stream_of (hws_link_t *link)
     return link ? hws_container_of (link, hws_rx_stream_t, link) : NULL;
 }
 
+/*  A stream that ATTACHED has announced, in `live`; null without memory.  */
+hws_rx_stream_t *hws_rx_stream_new (hws_rx_t *self, const hws_run_t *run,
+                                    const hws_attached_t *attached);
+void hws_rx_stream_free (hws_rx_stream_t *stream);
+
+/*  The broker of this epoch has the number `id` for the stream; 0: not told.  */
+void hws_rx_bind (hws_rx_stream_t *stream, uint64_t id);
+
+/*  What came of a record in parts is discarded.  */
+void hws_rx_drop_parts (hws_rx_stream_t *stream);
+
 /*  There is something to say for the anchor.  */
 void hws_rx_note_busy (hws_rx_t *self);
 
 /*  What the stream has consumed is to be acknowledged.  */
 void hws_rx_ask_ack (hws_rx_stream_t *stream);
+
+/*  The endings that were consumed are acknowledged once more, for the word may have been lost
+ *  with its connection: an anchor that is cancelled makes those cancelled that are not.  */
+void hws_rx_acknowledge_endings (hws_rx_t *self);
 
 /*  Nothing more is taken of a stream whose run was malformed; its sender is cancelled.  */
 void hws_rx_refuse_stream (hws_rx_stream_t *stream);
