@@ -309,6 +309,23 @@ static void ending_that_was_made_here_is_not_told (void **state)
     expect_ending (0, 0, 0);
 }
 
+/*  The sender had ended cleanly before, and nobody saw that.  */
+static void clean_ending_that_was_replaced_here_is_not_told (void **state)
+{
+    (void) state;
+    attach (70, 7, 77);
+    give_ending (70, 0, HWS_RUN_DETACHED, HWS_CAUSE_NONE);
+    hws_rx_cancel (&s_rx);
+    hws_rx_cut (&s_rx);
+
+    hws_rx_closed (&s_rx, HWS_CAUSE_RECEIVER_CLOSED, "enough");
+
+    expect_ending (0, 0, 0);
+    hws_rx_reader_discard (&s_reader);
+    read_all ();
+    expect_ending (0, 0, 0);
+}
+
 /*  ---- Found again ---- */
 
 static void sender_is_found_again_under_another_number (void **state)
@@ -462,6 +479,7 @@ int main (void)
         TEST (ending_that_was_only_shown_is_not_consumed),
         TEST (clean_ending_that_will_not_be_seen_is_not_told),
         TEST (ending_that_was_made_here_is_not_told),
+        TEST (clean_ending_that_was_replaced_here_is_not_told),
         TEST (sender_is_found_again_under_another_number),
         TEST (other_sender_under_a_number_that_is_in_use_is_a_violation),
         TEST (consumed_ending_is_acknowledged_under_another_number),
