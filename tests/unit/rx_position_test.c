@@ -425,6 +425,26 @@ static void label_of_an_ending_lives_until_the_next_event (void **state)
     assert_int_equal (event.kind, HWS_EVENT_ATTACHED);
 }
 
+/*  The anchor is closed while the program is about to be shown the clean ending: what is queued
+ *  then for the stream outlives its end.  */
+static void ending_that_another_was_queued_behind_is_shown_once (void **state)
+{
+    (void) state;
+    hws_event_t event;
+    attach (70, 7, 77);
+    give_ending (70, 0, HWS_RUN_DETACHED, HWS_CAUSE_NONE);
+    hws_rx_reader_take (&s_reader);
+    hws_rx_closed (&s_rx, HWS_CAUSE_LOST, "the broker has forgotten the anchor");
+    read_one (&event);
+    read_one (&event);
+    assert_int_equal (event.kind, HWS_EVENT_DETACHED);
+
+    read_one (&event);
+
+    assert_int_equal (event.kind, HWS_EVENT_CLOSED);
+    assert_false (read_one (&event));
+}
+
 /*  ---- Ids ---- */
 
 static void ids_that_never_came_are_known (void **state)
@@ -485,6 +505,7 @@ int main (void)
         TEST (consumed_ending_is_acknowledged_under_another_number),
         TEST (what_is_consumed_between_the_numbers_is_acknowledged_with_the_next),
         TEST (label_of_an_ending_lives_until_the_next_event),
+        TEST (ending_that_another_was_queued_behind_is_shown_once),
         TEST (ids_that_never_came_are_known),
         TEST (too_many_holes_fit_into_an_open_all_the_same),
     };
