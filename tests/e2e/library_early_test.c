@@ -278,7 +278,7 @@ static void an_early_sender_may_be_destroyed_at_once (void **state)
 
     hws_event_t event; /* of those that were seated all the same */
     do {
-        while (hws_receiver_recv (receiver, &event, 0) == 0) {
+        while (hws_receiver_recv (receiver, &event, 200) == 0) {
         }
     } while (fixture_statistic ("seats") > 0);
     hws_receiver_destroy (&receiver);
