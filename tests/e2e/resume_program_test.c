@@ -2,6 +2,7 @@
  *  whose reader went away, and another process that goes on. Nothing is lost, and in files nothing
  *  comes twice.
  */
+#include "receiver/resume_file.h"
 #include "tests/support/fixture.h"
 
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -291,6 +293,41 @@ static void all_that_was_wanted_is_closed_when_it_was_written_before (void **sta
     assert_false (has_file ());
 }
 
+/*  Puts down that the first sender has ended, as a receiver does that is killed before its broker
+ *  hears of it.  */
+static void put_ending_down (void)
+{
+    hws_resume_sender_t sender;
+    char line[HWS_RESUME_LINE_SIZE];
+    const int fd = open (RESUME, O_RDWR | O_CLOEXEC);
+
+    assert_int_equal (pread (fd, line, sizeof line, sizeof line), sizeof line);
+    assert_int_equal (hws_resume_sender_read (&sender, line), 0);
+    sender.is_ended = true;
+    hws_resume_sender_write (&sender, line);
+    assert_int_equal (pwrite (fd, line, sizeof line, sizeof line), sizeof line);
+    close (fd);
+}
+
+static void a_sender_that_is_done_ends_well_though_the_broker_was_not_told (void **state)
+{
+    process_t *receiver;
+    process_t *const sender = start_pair (&receiver);
+
+    (void) state;
+    process_signal (receiver, SIGTERM);
+    process_expect_exit (receiver, 128 + SIGTERM);
+    put_ending_down ();
+    process_close_input (sender);
+    receiver = start_receiver (NULL, "--format", "json", "--senders", "1", NULL);
+
+    process_expect_exit (sender, 0);
+    process_expect_exit (receiver, 0);
+    assert_int_equal (event_count (receiver, "attached", NULL), 0);
+    assert_int_equal (event_count (receiver, "detached", NULL), 0);
+    assert_false (has_file ());
+}
+
 static void expect_refused (const char *anchor, const char *text)
 {
     process_t *const receiver =
@@ -344,6 +381,7 @@ int main (void)
         TEST (a_reader_that_went_away_costs_nothing),
         TEST (senders_and_records_count_across_a_restart),
         TEST (all_that_was_wanted_is_closed_when_it_was_written_before),
+        TEST (a_sender_that_is_done_ends_well_though_the_broker_was_not_told),
         TEST (a_file_that_is_not_right_is_refused_with_2),
         TEST (a_place_where_no_file_can_be_made_is_told_before_the_anchor_is_open),
 #undef TEST

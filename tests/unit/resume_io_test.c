@@ -280,48 +280,55 @@ static void ended_senders_are_counted_when_their_lines_are_used_again (void **st
     hws_resume_destroy (&resume);
 }
 
-/*  Copies a line over another, as a kill between two writes leaves them.  */
-static void copy_line (size_t from, size_t to)
+static void copy_line (size_t line, char *text, bool is_put)
 {
-    char line[HWS_RESUME_LINE_SIZE];
+    const off_t offset = (off_t) (line * HWS_RESUME_LINE_SIZE);
     const int fd = open (s_path, O_RDWR | O_CLOEXEC);
 
-    assert_int_equal (pread (fd, line, sizeof line, (off_t) (from * sizeof line)), sizeof line);
-    assert_int_equal (pwrite (fd, line, sizeof line, (off_t) (to * sizeof line)), sizeof line);
+    assert_int_equal (is_put ? pwrite (fd, text, HWS_RESUME_LINE_SIZE, offset)
+                             : pread (fd, text, HWS_RESUME_LINE_SIZE, offset),
+                      HWS_RESUME_LINE_SIZE);
     close (fd);
 }
 
+/*  A kill between the two writes that give the line of a sender to another one.  */
 static void a_line_that_was_counted_already_does_not_count_twice (void **state)
 {
+    const uint64_t count = HWS_RESUME_ENDED_MAX + 1;
     uint64_t records = 0;
     uint64_t ended = 0;
     uint64_t bad = 0;
-    hws_resume_anchor_t anchor = {.records = 5, .ended = 3, .bad = 1, .folded = 1};
     char line[HWS_RESUME_LINE_SIZE];
 
     (void) state;
     hws_resume_t *resume = begin ();
-    assert_int_equal (hws_resume_add (resume, 1, ""), 0);
-    note (resume, HWS_EVENT_RECORD, 1, 0, 0);
-    note (resume, HWS_EVENT_DROPPED, 1, 0, 0);
+    for (uint64_t id = 1; id <= count; id++) {
+        assert_int_equal (hws_resume_add (resume, id, ""), 0);
+        note (resume, HWS_EVENT_RECORD, id, 0, 0);
+        note (resume, HWS_EVENT_DROPPED, id, 0, 0);
+    }
     assert_int_equal (hws_resume_commit (resume), 0);
+    copy_line (1, line, false);
+    assert_int_equal (hws_resume_add (resume, count + 1, ""), 0);
+    copy_line (1, line, true);
     hws_resume_destroy (&resume);
-    const int fd = open (s_path, O_RDWR | O_CLOEXEC);
-    hws_resume_anchor_write (&anchor, line);
-    assert_int_equal (pwrite (fd, line, sizeof line, 0), sizeof line);
-    close (fd);
 
-    resume = begin ();
-    hws_resume_totals (resume, &records, &ended, &bad);
-    assert_int_equal (records, 5);
-    assert_int_equal (ended, 3);
-    assert_int_equal (bad, 1);
-    hws_resume_destroy (&resume);
+    for (int i = 0; i < 2; i++) {
+        resume = begin ();
+        hws_resume_totals (resume, &records, &ended, &bad);
+        assert_int_equal (records, count);
+        assert_int_equal (ended, count);
+        assert_int_equal (bad, count);
+        assert_null (hws_resume_find (resume, count + 1 + (uint64_t) i));
+        assert_int_equal (hws_resume_add (resume, count + 1 + (uint64_t) i, ""), 0);
+        hws_resume_destroy (&resume);
+    }
 }
 
 static void a_broken_file_is_refused_and_stays (void **state)
 {
     struct stat status;
+    char line[HWS_RESUME_LINE_SIZE];
 
     (void) state;
     write_file ("", 0600);
@@ -333,9 +340,10 @@ static void a_broken_file_is_refused_and_stays (void **state)
     assert_int_equal (hws_resume_add (resume, 1, ""), 0);
     assert_int_equal (hws_resume_add (resume, 2, ""), 0);
     hws_resume_destroy (&resume);
-    copy_line (1, 2);
+    copy_line (1, line, false);
+    copy_line (2, line, true);
     expect_refused (HWS_EMALFORMED, "not a resume file");
-    copy_line (1, 0);
+    copy_line (0, line, true);
     expect_refused (HWS_EMALFORMED, "not a resume file");
     assert_int_equal (truncate (s_path, HWS_RESUME_LINE_SIZE - 1), 0);
     expect_refused (HWS_EMALFORMED, "not a resume file");
