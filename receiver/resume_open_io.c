@@ -218,12 +218,15 @@ static int make (hws_resume_t *self, const char *anchor, const char *handle,
     if (rc < 0) {
         return rc;
     }
-    if (fsync (self->fd) < 0 || flock (self->fd, LOCK_EX | LOCK_NB) < 0 || give_name (self) < 0) {
+    if (flock (self->fd, LOCK_EX | LOCK_NB) < 0 || give_name (self) < 0) {
         return hws_resume_fail_system (self);
     }
+
+    /*  Senders may be attached by now, and a kill before the file has its name would abandon
+     *  them: the disk, which may take long, comes after that.  */
     free (self->temporary);
     self->temporary = NULL;
-    return sync_directory (self);
+    return fsync (self->fd) < 0 ? hws_resume_fail_system (self) : sync_directory (self);
 }
 
 /*  ---- Beginning and end ---- */

@@ -158,6 +158,34 @@ static void a_receiver_that_is_stopped_leaves_its_anchor_open (void **state)
     stop_and_go_on (SIGINT);
 }
 
+static void a_killed_broker_and_a_killed_receiver_lose_and_double_nothing (void **state)
+{
+    const char *const directory = process_path ("out");
+    const char *const input = make_lines ("in", process_scaled (1000000, 50000));
+    const char *const output = process_path ("out/s0");
+    const uint64_t size = size_of (input);
+
+    (void) state;
+    process_t *receiver = start_receiver (NULL, "--output-dir", directory, "--senders", "1", NULL);
+    process_t *const sender = start_sender ("s0", input);
+    wait_size (output, size / 4);
+    fixture_kill (fixture_broker ());
+    process_signal (receiver, SIGKILL);
+    process_wait_exit (receiver);
+    receiver = start_receiver (NULL, "--output-dir", directory, "--senders", "1", NULL);
+    fixture_restart (fixture_broker ());
+    wait_size (output, size / 2);
+    fixture_kill (fixture_broker ());
+    fixture_restart (fixture_broker ());
+
+    process_expect_exit (sender, 0);
+    process_expect_exit (receiver, 0);
+    file_expect_same (output, input);
+    assert_int_equal (process_count_errors (sender, "went away"), 2);
+    assert_int_equal (process_count_errors (sender, "is back"), 2);
+    assert_false (has_file ());
+}
+
 static void the_file_is_there_before_the_first_event_and_ours_alone (void **state)
 {
     struct stat status;
@@ -372,6 +400,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown (name, fixture_setup_calm_tcp, fixture_teardown)
         TEST (a_killed_receiver_comes_back_and_nothing_is_lost_or_doubled),
+        TEST (a_killed_broker_and_a_killed_receiver_lose_and_double_nothing),
         TEST (a_receiver_that_is_stopped_leaves_its_anchor_open),
         TEST (the_file_is_there_before_the_first_event_and_ours_alone),
         TEST (a_receiver_that_is_taken_over_ends_with_superseded),
