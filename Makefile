@@ -2,7 +2,8 @@
 #
 #   all        installs what is missing (deps), then builds the programs and libraries
 #   build      the same without deps
-#   demo       real files through a real broker, on this machine (examples/demo.sh)
+#   demo       real files through a real broker, on this machine (examples/demo.sh); then a broker
+#              and a receiver that are killed and lose nothing (examples/restart.sh)
 #   check      layers, list of behaviours, unit and process tests; last line "N passed, N failed"
 #   unit e2e   one half of it each; ONLY=WORD runs the test programs whose name has it
 #   layers     shows that pure files are pure and that includes point downward
@@ -190,6 +191,7 @@ bench-deps:
 
 demo: all
 	@HAWSER_BUILD=$(BUILD) examples/demo.sh
+	@HAWSER_BUILD=$(BUILD) examples/restart.sh
 
 # ---- Installation
 

@@ -186,6 +186,17 @@ static void a_killed_broker_and_a_killed_receiver_lose_and_double_nothing (void 
     assert_false (has_file ());
 }
 
+/*  What the README points to.  */
+static void the_example_loses_nothing (void **state)
+{
+    (void) state;
+    process_t *const example = process_start (NULL, "/bin/bash", "examples/restart.sh", NULL);
+
+    process_expect_exit (example, 0);
+    process_wait_output (example, "All is right");
+    assert_int_equal (process_count_output (example, "kill -9"), 3);
+}
+
 static void the_file_is_there_before_the_first_event_and_ours_alone (void **state)
 {
     struct stat status;
@@ -401,6 +412,7 @@ int main (void)
 #define TEST(name) cmocka_unit_test_setup_teardown (name, fixture_setup_calm_tcp, fixture_teardown)
         TEST (a_killed_receiver_comes_back_and_nothing_is_lost_or_doubled),
         TEST (a_killed_broker_and_a_killed_receiver_lose_and_double_nothing),
+        TEST (the_example_loses_nothing),
         TEST (a_receiver_that_is_stopped_leaves_its_anchor_open),
         TEST (the_file_is_there_before_the_first_event_and_ours_alone),
         TEST (a_receiver_that_is_taken_over_ends_with_superseded),
