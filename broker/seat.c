@@ -330,8 +330,8 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     leave_room (engine, self);
     hws_seat_arm (engine, self); /* one that was away is judged by its silence now */
     log_ending (engine, self);
-    if (type == HWS_RUN_FINALIZED) {
-        hws_anchor_finalize (self->anchor);
+    if (type == HWS_RUN_FINALIZED && self->anchor->state != HWS_ANCHOR_CLOSING) {
+        hws_anchor_finalize (self->anchor); /* a receiver may name several that do so */
     }
 }
 

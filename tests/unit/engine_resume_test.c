@@ -395,6 +395,32 @@ static void finalized_anchor_closes_when_its_ending_is_consumed (void **state)
     }
 }
 
+/*  No true receiver of an exclusive anchor has two senders at a time.  */
+static void anchor_whose_receiver_names_two_is_finalized_once (void **state)
+{
+    end (state);
+    begin (state);
+    const hws_engine_options_t options = world_options ();
+    const hws_open_t open = {.kind = HWS_KIND_SPSC};
+    begin_stream (&options, &open);
+    world_restart (&s_world);
+    reconnect_all ();
+    hws_position_t both[2] = {position (), ended (HWS_RUN_FINALIZED, HWS_CAUSE_NONE, false)};
+    both[1].sender_id++;
+    anchor_resume (s_receiver, 1, s_handle, both[1].sender_id, both, 2);
+    client_take_ok (s_receiver, HWS_VERB_OPEN);
+    stream_resume (&s_stream, 0, 0);
+    s_stream.next_seq = client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.next_seq;
+
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_DATA);
+    batch_add_run (&batch, stream_ending (&s_stream, HWS_RUN_FINALIZED));
+    batch_send (&batch, s_sender);
+
+    assert_int_equal (hws_engine_stats (s_world.engine)->protocol_errors, 0);
+    assert_int_equal (counts ().anchors, 1);
+}
+
 static void seat_that_nobody_resumes_is_dropped_after_the_grace (void **state)
 {
     (void) state;
@@ -785,6 +811,7 @@ int main (void)
         TEST (ending_of_the_broker_that_was_not_consumed_comes_again),
         TEST (clean_ending_that_was_not_consumed_makes_an_exiting_seat),
         TEST (finalized_anchor_closes_when_its_ending_is_consumed),
+        TEST (anchor_whose_receiver_names_two_is_finalized_once),
         TEST (seat_that_nobody_resumes_is_dropped_after_the_grace),
         TEST (wrong_resume_token_is_denied),
         TEST (first_attach_that_was_seated_finds_its_seat),
