@@ -279,8 +279,10 @@ int hws_receiver_cancel_sender (hws_receiver_t *receiver, uint64_t sender_id, co
  *  Waits for the broker's word at most `timeout_ms` (0: not at all, the events come
  *  when they come). Without it, after the time or at once when there is no connection,
  *  the anchor ends here with the same events; a broker that comes back is told while
- *  the receiver is there. `reason` may be null. Idempotent. Returns 0, HWS_EWOULD_BLOCK,
- *  or, ended without the broker's word, HWS_ETIMEOUT or HWS_EUNREACHABLE.  */
+ *  the receiver is there. Until then a clean ending that was consumed here may end badly at its
+ *  sender: who is to be sure calls again, and waits at most `timeout_ms` for a broker that has
+ *  heard. `reason` may be null; only the first counts. Returns 0, HWS_EWOULD_BLOCK, or, ended
+ *  without the broker's word, HWS_ETIMEOUT or HWS_EUNREACHABLE.  */
 int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t timeout_ms);
 
 /*  Goes and leaves the anchor open: senders stay attached and wait, for the orphan_ttl_ms of the

@@ -372,6 +372,7 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     }
     const hws_time_limit_t deadline = hws_time_limit_after (timeout_ms);
     hws_client_lock (client);
+    const bool is_over = receiver->core.rx.state == HWS_RX_CLOSED;
     if (!receiver->manual_ack && receiver->is_taking) {
         hws_rx_reader_publish (&receiver->reader);
     } else if (!receiver->manual_ack && try_enter (receiver)) {
@@ -385,7 +386,8 @@ int hws_receiver_close (hws_receiver_t *receiver, const char *reason, int64_t ti
     hws_client_unlock (client, true);
     int rc = 0;
     hws_client_lock (client);
-    while (!rc && receiver->core.rx.state != HWS_RX_CLOSED) {
+    while (!rc && (receiver->core.rx.state != HWS_RX_CLOSED ||
+                   (is_over && receiver->core.is_close_owed))) {
         rc = hws_receiver_wait (receiver, &deadline);
     }
     if (rc == HWS_ETIMEOUT) {

@@ -83,11 +83,13 @@ void hws_session_close_answered (hws_session_t *self, hws_ms_t now,
         return;
     }
     receiver->is_close_owed = false;
+    receiver->close_result = 0;
     if (control->form == HWS_FORM_ERR) {
         hws_session_finish_receiver (receiver, HWS_CAUSE_RECEIVER_CLOSED,
                                      control->as.refusal.reason);
     } else if (receiver->rx.state == HWS_RX_CLOSED) {
         hws_session_settle (self, &receiver->open);
+        receiver->notify (receiver);
     }
 }
 
@@ -106,6 +108,7 @@ void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *
         receiver = receiver_of (receiver->link.next);
     }
     if (receiver) {
+        receiver->close_result = 0;
         hws_session_finish_receiver (receiver, hws_cause_from_word (message->code),
                                      message->reason);
     }
@@ -161,7 +164,10 @@ void hws_session_end_receiver (hws_session_receiver_t *receiver, uint16_t cause,
     if (receiver->rx.state != HWS_RX_OPENING && receiver->rx.state != HWS_RX_CLOSED) {
         hws_session_finish_receiver (receiver, cause, reason);
     }
-    receiver->is_close_owed = false; /* whom it was owed is gone */
+    if (receiver->is_close_owed) {
+        receiver->is_close_owed = false; /* whom it was owed is gone */
+        receiver->notify (receiver);
+    }
 }
 
 void hws_session_refuse_receiver (hws_session_receiver_t *receiver, int code, const char *reason)

@@ -266,6 +266,28 @@ static void close_whose_time_passes_ends_here (void **state)
     pair_close (&pair);
 }
 
+/*  Its receiver has seen the clean ending, so the sender has to learn the same.  */
+static void close_that_nobody_heard_can_be_waited_for (void **state)
+{
+    (void) state;
+    fixture_start_broker (NULL, "{}");
+    pair_t pair;
+    hws_event_t event;
+    pair_open (&pair, NULL);
+    expect_event (pair.receiver, HWS_EVENT_ATTACHED, &event);
+    assert_int_equal (hws_sender_detach (pair.sender, 0), HWS_EWOULD_BLOCK);
+    expect_event (pair.receiver, HWS_EVENT_DETACHED, &event);
+    process_signal (fixture_broker (), SIGSTOP);
+    assert_int_equal (hws_receiver_close (pair.receiver, "done", 20), HWS_ETIMEOUT);
+    assert_int_equal (hws_receiver_close (pair.receiver, "done", 20), HWS_ETIMEOUT);
+    process_signal (fixture_broker (), SIGCONT);
+
+    assert_int_equal (hws_receiver_close (pair.receiver, "done", LONG_MS), 0);
+
+    assert_int_equal (hws_sender_detach (pair.sender, LONG_MS), 0);
+    pair_close (&pair);
+}
+
 static void what_could_not_be_made_is_null (void **state)
 {
     (void) state;
@@ -443,6 +465,7 @@ int main (void)
         BOTH (dead_broker_is_noticed),
         TCP (cancel_and_close_end_at_once_without_a_broker),
         BARE (close_whose_time_passes_ends_here),
+        BARE (close_that_nobody_heard_can_be_waited_for),
         TCP (what_could_not_be_made_is_null),
         BARE (endpoint_that_breaks_the_rules_is_invalid),
         TCP (every_address_of_a_name_is_tried),
