@@ -195,6 +195,16 @@ static void remove_resume_file (receive_t *self)
     }
 }
 
+/*  We have all we wanted and the broker has not heard of it: without it the senders, who are done,
+ *  would end badly. A signal ends this wait, and the process.  */
+static void wait_until_heard (receive_t *self)
+{
+    if (hws_receiver_close (self->receiver, NULL, self->words.give_up_ms) < 0) {
+        hws_console_say (&self->console, HWS_LOG_WARN,
+                         "no broker has heard that all came: senders may report a bad end");
+    }
+}
+
 /*  Leaves the anchor, or closes it, when that is not what ended us, and hears the endings.  */
 static void finish (receive_t *self)
 {
@@ -214,9 +224,9 @@ static void finish (receive_t *self)
     }
     self->is_closing = true;
     const int status = self->collector.status;
-    hws_receiver_close (self->receiver,
-                        status >= 0 && status <= HWS_EXIT_TIMEOUT ? reasons[status] : NULL,
-                        CLOSE_MS);
+    const int rc = hws_receiver_close (
+        self->receiver, status >= 0 && status <= HWS_EXIT_TIMEOUT ? reasons[status] : NULL,
+        CLOSE_MS);
     const hws_ms_t give_up_at = hws_time_after (hws_clock_ms (), LAST_WORDS_MS);
     while (!self->collector.is_closed) {
         hws_event_t event;
@@ -227,6 +237,9 @@ static void finish (receive_t *self)
         take (self, &event);
     }
     flush (self);
+    if (rc < 0 && status == HWS_EXIT_DONE) {
+        wait_until_heard (self);
+    }
     remove_resume_file (self);
 }
 

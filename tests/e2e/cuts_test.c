@@ -237,6 +237,31 @@ static void who_is_refused_within_the_grace_goes_on (void **state)
     assert_int_equal (event_count (receiver, "detached", NULL), 2);
 }
 
+/*  ---- At the end ---- */
+
+/*  What it says is held from before the ending on, so only a later connection tells that it has
+ *  everything.  */
+static void receiver_with_all_it_wanted_stays_until_that_is_heard (void **state)
+{
+    (void) state;
+    process_t *receiver =
+        process_start (NULL, "hawser-recv", "--broker", relay_endpoint (s_relay), "--anchor",
+                       "port", "--format", "json", "--senders", "1", NULL);
+    process_t *sender =
+        process_start (NULL, "hawser-send", "--anchor", "port", "--wait", "30", NULL);
+    process_write (sender, "x\n", 2);
+    event_wait (receiver, "record", NULL, 1);
+    relay_hold (s_relay, RELAY_UP, true);
+    process_close_input (sender);
+    event_wait (receiver, "closed", NULL, 1);
+    relay_cut (s_relay, RELAY_BOTH, RELAY_RESET);
+    relay_hold (s_relay, RELAY_UP, false);
+
+    process_expect_exit (sender, 0);
+    process_expect_exit (receiver, 0);
+    assert_int_equal (event_count (receiver, "detached", NULL), 1);
+}
+
 /*  ---- Setup ---- */
 
 static int setup_with (const char *config)
@@ -287,6 +312,7 @@ int main (void)
         IMPATIENT (a_stall_of_more_than_three_intervals_drops_at_both_ends),
         IMPATIENT (who_is_refused_beyond_the_grace_is_dropped_at_both_ends),
         PATIENT (who_is_refused_within_the_grace_goes_on),
+        PATIENT (receiver_with_all_it_wanted_stays_until_that_is_heard),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
