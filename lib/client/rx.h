@@ -111,7 +111,8 @@ struct hws_rx {
     hws_rx_block_t *current; /* the block that the batch at hand fills, not yet queued */
     int result;              /* of the open, when it was refused: HWS_E… */
     bool is_cancelled;       /* by the application */
-    bool is_cut;             /* it ended without the broker's word: nothing is acknowledged */
+    bool is_cut;             /* it ended without the broker's word: only endings of the broker's are
+                                acknowledged */
     bool is_closed_due;      /* CLOSED, with the endings before it, is still to be queued */
     uint16_t closed_cause;
     hws_reason_t closed_reason;
@@ -134,6 +135,10 @@ bool hws_rx_cancel (hws_rx_t *self);
 /*  The anchor, cancelled, is about to be closed without the broker's word: the broker, which
  *  did not end the streams, is acknowledged nothing any more.  */
 void hws_rx_cut (hws_rx_t *self);
+
+/*  The endings that were consumed are acknowledged once more, for the word may have been lost
+ *  with its connection: an anchor that is cancelled makes those cancelled that are not.  */
+void hws_rx_acknowledge_endings (hws_rx_t *self);
 
 /*  The anchor is gone: streams that have no ending yet get one with that cause, then comes
  *  CLOSED. So do those whose clean ending was not shown: nobody will acknowledge it any more,

@@ -28,10 +28,6 @@ void hws_rx_note_busy (hws_rx_t *self);
 /*  What the stream has consumed is to be acknowledged.  */
 void hws_rx_ask_ack (hws_rx_stream_t *stream);
 
-/*  The endings that were consumed are acknowledged once more, for the word may have been lost
- *  with its connection: an anchor that is cancelled makes those cancelled that are not.  */
-void hws_rx_acknowledge_endings (hws_rx_t *self);
-
 /*  Nothing more is taken of a stream whose run was malformed; its sender is cancelled.  */
 void hws_rx_refuse_stream (hws_rx_stream_t *stream);
 

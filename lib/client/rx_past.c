@@ -30,7 +30,8 @@ hws_rx_past_t *hws_rx_past_new (hws_rx_t *rx, uint64_t sender_id)
 
 void hws_rx_past_ask_ack (hws_rx_t *rx, hws_rx_past_t *past)
 {
-    if (!rx->is_cut && past->id != 0 && !hws_link_is_in_list (&past->ack_link)) {
+    const bool is_told_end = past->ending != 0;
+    if ((is_told_end || !rx->is_cut) && past->id != 0 && !hws_link_is_in_list (&past->ack_link)) {
         hws_list_append (&rx->past_acks, &past->ack_link);
         hws_rx_note_busy (rx);
     }

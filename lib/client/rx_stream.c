@@ -138,9 +138,12 @@ void hws_rx_note_busy (hws_rx_t *self)
     }
 }
 
+/*  Of an anchor that is cut only endings that came from the broker.  */
 void hws_rx_ask_ack (hws_rx_stream_t *stream)
 {
-    if (!stream->rx->is_cut && stream->id != 0 && !hws_link_is_in_list (&stream->ack_link)) {
+    const bool is_told_end = stream->state == HWS_RX_STREAM_FINISHED && stream->ending != 0;
+    if ((is_told_end || !stream->rx->is_cut) && stream->id != 0 &&
+        !hws_link_is_in_list (&stream->ack_link)) {
         hws_list_append (&stream->rx->acks, &stream->ack_link);
         hws_rx_note_busy (stream->rx);
     }

@@ -149,6 +149,8 @@ void hws_session_resume_receiver (hws_session_t *self, hws_ms_t now,
     const bool is_over = receiver->rx.state == HWS_RX_CLOSED;
     if (!is_over || (is_new_epoch && receiver->is_close_owed)) {
         hws_session_open_again (self, now, receiver);
+    } else if (receiver->is_close_owed) {
+        hws_rx_acknowledge_endings (&receiver->rx);
     }
 }
 

@@ -338,6 +338,36 @@ static void ending_that_was_consumed_stands_though_the_word_was_lost (void **sta
     }
 }
 
+/*  Nobody waits for the broker any more, and all that is said then is lost too.  */
+static void ending_that_was_consumed_stands_though_no_word_was_heard (void **state)
+{
+    (void) state;
+    receiver_t receiver;
+    hws_session_sender_t sender;
+    open_anchor (&receiver, "a");
+    attach (&sender, SENDER, "a");
+    settle (&receiver);
+    detach (&sender);
+    network_settle (&s_network);
+    s_network.clients[RECEIVER].is_silent = true;
+    settle (&receiver);
+    hws_session_close (session (RECEIVER), s_network.now, &receiver.core, "done");
+    hws_session_close_here (&receiver.core, HWS_ETIMEOUT);
+    hws_rx_reader_discard (&receiver.reader);
+    settle (&receiver);
+    assert_int_equal (receiver.closed, 1);
+    assert_int_equal (receiver.last_ending, HWS_EVENT_DETACHED);
+
+    s_network.clients[RECEIVER].is_silent = false;
+    network_cut (&s_network, RECEIVER);
+    pass (&receiver, 2000);
+
+    assert_int_equal (sender.tx.state, HWS_TX_ENDED);
+    assert_int_equal (sender.tx.result, 0);
+    hws_session_remove_sender (&sender);
+    remove_anchor (&receiver);
+}
+
 static void cancel_without_a_connection_ends_at_once (void **state)
 {
     (void) state;
@@ -433,6 +463,7 @@ int main (void)
         TEST (close_that_waits_no_longer_ends_once),
         TEST (ending_that_was_consumed_stands_though_its_receiver_is_gone),
         TEST (ending_that_was_consumed_stands_though_the_word_was_lost),
+        TEST (ending_that_was_consumed_stands_though_no_word_was_heard),
         TEST (cancel_without_a_connection_ends_at_once),
         TEST (resync_again_and_again_is_no_storm),
         TEST (unknown_stream_again_and_again_is_no_storm),
