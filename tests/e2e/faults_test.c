@@ -190,6 +190,36 @@ static void clock_that_is_set_is_noticed_by_nobody (void **state)
     assert_int_equal (fixture_statistic ("dropped"), 0);
 }
 
+/*  Its epoch comes from its state, and nobody asks how late it is.  */
+static void clock_that_is_set_between_two_brokers_stops_no_stream (void **state)
+{
+    static const char *const offsets[] = {"-1d", "+1d"};
+    char line[32];
+
+    (void) state;
+    if (!begin_to_fake ()) {
+        print_message ("needs libfaketime, no sanitizer and no HAWSER_WRAP\n");
+        skip ();
+    }
+    fixture_start_broker (NULL, "{}");
+    process_t *receiver = start_receiver ("1");
+    process_t *sender = start_sender ("s");
+    process_write (sender, "before\n", 7);
+    event_wait (receiver, "record", "s", 1);
+
+    for (size_t i = 0; i < 2; i++) {
+        fixture_kill (fixture_broker ());
+        set_clock (offsets[i]);
+        fixture_restart (fixture_broker ());
+        process_write (sender, line, (size_t) snprintf (line, sizeof line, "%s\n", offsets[i]));
+        event_wait (receiver, "record", "s", i + 2);
+    }
+    finish (sender, receiver);
+
+    assert_int_equal (event_count (receiver, "record", "s"), 3);
+    assert_int_equal (event_count (receiver, "detached", "s"), 1);
+}
+
 /*  ---- Anchors ---- */
 
 static void anchors_beyond_the_limit_are_refused_and_the_rest_work (void **state)
@@ -368,6 +398,8 @@ int main (void)
         OVER_BOTH (a_thousand_signals_stop_and_lose_nothing),
         cmocka_unit_test_setup_teardown (clock_that_is_set_is_noticed_by_nobody, fixture_setup_bare,
                                          teardown_clock),
+        cmocka_unit_test_setup_teardown (clock_that_is_set_between_two_brokers_stops_no_stream,
+                                         fixture_setup_bare, teardown_clock),
         OVER_BOTH (anchors_beyond_the_limit_are_refused_and_the_rest_work),
         OVER_BOTH (anchor_that_nobody_attaches_to_expires),
         OVER_BOTH (all_silent_peers_expire),

@@ -1,12 +1,12 @@
 #!/bin/sh
 # What takes long: unit tests under valgrind, transfers with the programs under
 # valgrind, transfers at their full size, a hundred thousand connections, thousands of
-# simulated networks, minutes of mixed load. The last line is "N passed, N failed".
+# simulated networks, faults of every kind under load, minutes of mixed load. The last line is "N passed, N failed".
 #
 #   tests/soak/run.sh UNIT_TEST…
 #
 # HAWSER_BUILD says where everything is built (default build). SOAK_SECONDS: length of
-# the mixed load (120). SIM_SEEDS: simulated networks of each kind (3000).
+# the mixed load (120). STORM_ROUNDS: faults of the storm (80). SIM_SEEDS: simulated networks of each kind (3000).
 set -u
 build=${HAWSER_BUILD:-build}
 
@@ -33,6 +33,9 @@ wrap links_that_are_pulled "SOAK=1 exec $build/tests/e2e/netns_test"
 wrap links_that_break "SOAK=1 exec $build/tests/e2e/cuts_test"
 wrap parties_that_stand_still "SOAK=1 exec $build/tests/e2e/standstill_test"
 wrap who_comes_again "SOAK=1 exec $build/tests/e2e/again_test"
+wrap brokers_that_go_and_come "SOAK=1 exec $build/tests/e2e/outage_test"
+wrap receivers_that_return "SOAK=1 exec $build/tests/e2e/return_test"
+wrap a_storm "exec $build/tests/soak/storm_test"
 wrap simulated_networks "SIM_SEEDS=${SIM_SEEDS:-3000} exec $build/tests/sim/promises_test"
 wrap mixed_load "exec $build/tests/soak/load_test"
 
