@@ -351,7 +351,7 @@ static void an_early_sender_whose_front_is_gone_finds_the_next (void **state)
 
     fake_broker_stop (&s_front);
 
-    assert_int_equal (fake_broker_batches (s_later_front, 1), 1);
+    assert_true (fake_broker_batches (s_later_front, 1) >= 1); /* a second when it is answered */
     assert_int_equal (fake_broker_attaches (broker), 2);
     assert_int_equal (fake_broker_attaches (s_later_front), 1);
     hws_sender_destroy (&sender);
