@@ -60,18 +60,23 @@ static hws_position_t position_of_past (const hws_rx_past_t *past)
                             .cause = past->cause};
 }
 
+/*  Of what is past the latest comes first: a broker may remember less.  */
 bool hws_rx_walk_next (hws_rx_walk_t *self, hws_position_t *position)
 {
     while (!self->link && self->list + 1 < LISTS) {
-        self->link = list_of (self->rx, ++self->list)->head;
+        const hws_list_t *const list = list_of (self->rx, ++self->list);
+        self->link = self->list == PAST ? list->tail : list->head;
     }
     if (!self->link) {
         return false;
     }
-    *position = self->list == PAST
-                    ? position_of_past (hws_container_of (self->link, hws_rx_past_t, link))
-                    : position_of_stream (hws_container_of (self->link, hws_rx_stream_t, link));
-    self->link = self->link->next;
+    if (self->list == PAST) {
+        *position = position_of_past (hws_container_of (self->link, hws_rx_past_t, link));
+        self->link = self->link->prev;
+    } else {
+        *position = position_of_stream (hws_container_of (self->link, hws_rx_stream_t, link));
+        self->link = self->link->next;
+    }
     return true;
 }
 

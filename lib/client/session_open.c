@@ -174,6 +174,15 @@ void hws_session_open_again (hws_session_t *self, hws_ms_t now, hws_session_rece
     ask (self, now, receiver);
 }
 
+void hws_session_tell_positions (hws_session_t *self, hws_ms_t now,
+                                 hws_session_receiver_t *receiver)
+{
+    if (is_resuming (receiver) && hws_map_node_is_in (&receiver->open.node)) {
+        hws_session_settle (self, &receiver->open);
+        ask (self, now, receiver);
+    }
+}
+
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver)
 {
     const bool is_up = self->state == HWS_SESSION_UP && !is_held (receiver);

@@ -195,6 +195,11 @@ void hws_session_await_open (hws_session_t *self, hws_session_receiver_t *receiv
 /*  A new connection: OPEN is said again, at a broker of another epoch with all that is known.  */
 void hws_session_open_again (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
 
+/*  An OPEN that is to tell where the senders stand, and is not answered, is said again with where
+ *  they stand now.  */
+void hws_session_tell_positions (hws_session_t *self, hws_ms_t now,
+                                 hws_session_receiver_t *receiver);
+
 /*  The anchor was seen to miss something: it is opened again.  */
 void hws_session_reopen (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
 

@@ -54,6 +54,8 @@ void hws_session_close (hws_session_t *self, hws_ms_t now, hws_session_receiver_
     if (hws_session_is_away (self)) {
         hws_session_close_here (receiver, HWS_EUNREACHABLE);
     } else if (self->state == HWS_SESSION_UP) {
+        /* An ending that was consumed since could not be acknowledged yet.  */
+        hws_session_tell_positions (self, now, receiver);
         say_close (self, now, receiver);
     }
     receiver->notify (receiver);

@@ -262,6 +262,26 @@ static void ending_is_told_when_nothing_else_of_the_stream_is_kept (void **state
     assert_int_equal (only_position ().acked_bytes, bytes_of (2) + ENDING);
 }
 
+static void latest_ending_is_told_first (void **state)
+{
+    (void) state;
+    hws_position_t position;
+    for (uint64_t id = 1; id <= 3; id++) {
+        attach (id, id, 0);
+        give_ending (id, 0, HWS_RUN_DETACHED, HWS_CAUSE_NONE);
+        read_all ();
+    }
+    let_takes_pass ();
+
+    hws_rx_walk_t walk = hws_rx_walk (&s_rx);
+
+    for (uint64_t id = 3; id > 0; id--) {
+        assert_true (hws_rx_walk_next (&walk, &position));
+        assert_int_equal (position.sender_id, id);
+    }
+    assert_false (hws_rx_walk_next (&walk, &position));
+}
+
 /*  A manual program has the ending in hand, or has read on, and has not said that it consumed
  *  it.  */
 static void ending_that_was_only_shown_is_not_consumed (void **state)
@@ -496,6 +516,7 @@ int main (void)
         TEST (own_ending_is_told_with_its_number),
         TEST (ending_of_the_broker_is_told_with_its_cause),
         TEST (ending_is_told_when_nothing_else_of_the_stream_is_kept),
+        TEST (latest_ending_is_told_first),
         TEST (ending_that_was_only_shown_is_not_consumed),
         TEST (clean_ending_that_will_not_be_seen_is_not_told),
         TEST (ending_that_was_made_here_is_not_told),

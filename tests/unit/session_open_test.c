@@ -404,6 +404,33 @@ static void positions_of_an_open_that_finds_no_memory_are_not_said (void **state
     assert_int_equal (s_broker.position_count, 1);
 }
 
+/*  The CANCEL would make it cancelled, and it can be acknowledged only when ATTACHED has come.  */
+static void an_ending_that_is_consumed_before_the_answer_is_told_before_a_close (void **state)
+{
+    (void) state;
+    static uint8_t body[HWS_ENDING_HEADER_SIZE];
+    open_anchors (1);
+    give_attached (0, 1, 0);
+    scripted_run (&s_broker, &(hws_run_t){.stream = stream_id (0, 1, 0),
+                                          .count = 1,
+                                          .type = HWS_RUN_DETACHED,
+                                          .body = hws_bytes (body, sizeof body)});
+    restart ();
+    assert_int_equal (s_broker.positions[0].flags, HWS_POSITION_ENDED | HWS_POSITION_LAST);
+    read_some (0, -1);
+    s_broker.of_streams.count = 0;
+
+    hws_session_close (session (), s_broker.now, &s_receivers[0], "enough");
+    scripted_pump (&s_broker);
+
+    assert_int_equal (s_broker.of_streams.count, 3);
+    assert_string_equal (s_broker.of_streams.word[0], "OPEN");
+    assert_string_equal (s_broker.of_streams.word[1], "POSITION");
+    assert_string_equal (s_broker.of_streams.word[2], "CANCEL");
+    assert_int_equal (s_broker.positions[0].flags,
+                      HWS_POSITION_ENDED | HWS_POSITION_CONSUMED | HWS_POSITION_LAST);
+}
+
 /*  ---- What becomes of it ---- */
 
 static void the_stream_goes_on_under_another_number (void **state)
@@ -633,6 +660,7 @@ int main (void)
         TEST (an_open_that_is_said_again_has_the_present_positions),
         TEST (positions_that_find_no_memory_follow_the_next_open),
         TEST (positions_of_an_open_that_finds_no_memory_are_not_said),
+        TEST (an_ending_that_is_consumed_before_the_answer_is_told_before_a_close),
         TEST (the_stream_goes_on_under_another_number),
         TEST (nothing_is_acknowledged_before_the_new_number_is_told),
         TEST (a_broker_that_cannot_now_is_asked_twice_a_second),
