@@ -600,7 +600,8 @@ static void what_was_acknowledged_is_heard_before_the_receiver_has_left (void **
     assert_string_equal (s_broker.of_streams.word[0], "ACK");
     assert_int_equal (s_broker.asked_count[HWS_VERB_RESERVE_TOKEN], 1);
     assert_false (s_receivers[0].is_left);
-    scripted_answer (&s_broker, (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token = {1}});
+    scripted_answer (&s_broker,
+                     (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token.token = 1});
     assert_true (s_receivers[0].is_left);
 }
 
@@ -623,7 +624,7 @@ static void a_receiver_that_leaves_says_on_the_next_connection_what_got_lost (vo
     for (int round = 0; round < 2; round++) {
         assert_false (s_receivers[0].is_left);
         scripted_answer (&s_broker,
-                         (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token = {1}});
+                         (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token.token = 1});
     }
     assert_true (s_receivers[0].is_left);
 }
@@ -641,7 +642,8 @@ static void a_client_that_has_left_an_anchor_says_no_bye (void **state)
     assert_int_equal (session ()->state, HWS_SESSION_LEAVING);
     assert_int_equal (s_broker.asked_count[HWS_VERB_BYE], 0);
     assert_int_equal (s_broker.asked_count[HWS_VERB_RESERVE_TOKEN], 2);
-    scripted_answer (&s_broker, (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token = {1}});
+    scripted_answer (&s_broker,
+                     (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token.token = 1});
     assert_int_equal (session ()->state, HWS_SESSION_GONE);
 }
 
