@@ -226,7 +226,7 @@ typedef enum {
  *      heartbeat        silent for three of its intervals
  *      transport        its connection did not come back in time
  *      protocol         it broke the rules
- *      lost             the broker was restarted, or knows nothing of it
+ *      lost             the broker was restarted without its state, or is another
  *      abandoned        the receiver did not come back
  *      receiver_closed  the receiver closed the anchor
  *      requested        somebody asked for it, or cancelled its token
@@ -326,6 +326,11 @@ void hws_sender_options_init (hws_sender_options_t *options);
  *  is destroyed ends it (which may take a second). Nothing else is different: when the
  *  anchor is gone, and its socket with it, the stream learns its ending from the broker.
  *
+ *  A broker that is away ends nothing for give_up_ms. What was sent is kept, and sends go on while
+ *  the window has room. Be it that the connection broke or that the broker was restarted, with its
+ *  state directory: the stream goes on behind what the receiver has. Only a receiver that does not
+ *  come back then ends it, cancelled(abandoned).
+ *
  *  An early sender is there at once, and the attach goes on without the program; with wait_ms
  *  too, and at a dedicated anchor. Its first records, and its ending, follow the request without
  *  waiting for the answer: so much less time does a short stream take. They are at most 64
@@ -380,8 +385,8 @@ int hws_sender_finalize (hws_sender_t *sender, int64_t timeout_ms);
 /*  Ends the stream at once: cancelled(interrupted); what was not yet consumed may be
  *  lost. Waits for the broker's word at most `timeout_ms`; without a connection there
  *  is none and the stream ends here, HWS_EUNREACHABLE: the broker is told when it is back
- *  while the sender is there, else the receiver sees dropped(transport). Returns 0,
- *  HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
+ *  while the client is there (for a dedicated anchor: the sender), else the receiver sees
+ *  dropped(transport). Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE.  */
 int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
 
 /*  Cancels the whole anchor that the sender is attached to: every stream ends

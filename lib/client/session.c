@@ -251,18 +251,6 @@ static void say_again (hws_session_t *self, hws_ms_t now)
     greet_again (self, now);
 }
 
-/*  The broker is leaving. Nothing ends: what is seated goes on here as long as the connection does,
- *  and what is not waits for the next one.  */
-static void goaway (hws_session_t *self, hws_ms_t now, const char *reason)
-{
-    snprintf (self->error, sizeof self->error, "the broker is leaving: %.*s", GOAWAY_TEXT_MAX,
-              reason);
-    self->is_broker_leaving = true;
-    for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        hws_session_hold_attach (self, now, hws_container_of (link, hws_session_sender_t, link));
-    }
-}
-
 /*  A message that the broker sends by itself.  */
 static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *control)
 {
@@ -280,7 +268,9 @@ static void told (hws_session_t *self, hws_ms_t now, const hws_control_t *contro
         say_again (self, now);
         break;
     case HWS_VERB_GOAWAY:
-        goaway (self, now, control->as.reason);
+        snprintf (self->error, sizeof self->error, "the broker is leaving: %.*s", GOAWAY_TEXT_MAX,
+                  control->as.reason);
+        hws_session_hold_new (self, now);
         break;
     case HWS_VERB_HELLO:
     case HWS_VERB_OPEN:

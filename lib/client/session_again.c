@@ -1,6 +1,6 @@
-/*  What all streams of a session share when its connection is lost, made anew, or given up: each
- *  says everything again, in the order that docs/protocol.md asks for ("Connections", rule 5), or
- *  ends.
+/*  What all streams of a session share when its connection is lost, made anew, about to end, or
+ *  given up: each says everything again, in the order that docs/protocol.md asks for
+ * ("Connections", rule 5), waits, or ends.
  */
 #include "client/session_part.h"
 
@@ -49,6 +49,14 @@ void hws_session_forsake (hws_session_t *self)
     }
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
         hws_session_forsake_sender (sender_of (link));
+    }
+}
+
+void hws_session_hold_new (hws_session_t *self, hws_ms_t now)
+{
+    self->is_broker_leaving = true;
+    for (hws_link_t *link = self->senders.head; link; link = link->next) {
+        hws_session_hold_attach (self, now, sender_of (link));
     }
 }
 

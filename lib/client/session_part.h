@@ -59,6 +59,10 @@ void hws_session_forsake (hws_session_t *self);
 void hws_session_end_all (hws_session_t *self, uint16_t cause, const char *reason);
 void hws_session_refuse_new (hws_session_t *self, int code, const char *reason);
 
+/*  The broker is leaving. Nothing ends: what is seated goes on here as long as the connection
+ *  does, and what is not waits for the next one.  */
+void hws_session_hold_new (hws_session_t *self, hws_ms_t now);
+
 /*  ---- session_request.c ---- */
 
 void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
