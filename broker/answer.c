@@ -63,6 +63,13 @@ void hws_engine_send_stranger (hws_engine_t *self, const hws_address_t *to,
     effect->size = size;
 }
 
+void hws_engine_say_leaving (hws_engine_t *self, hws_peer_t *peer)
+{
+    hws_control_t goaway = {.verb = HWS_VERB_GOAWAY};
+    hws_text_copy (goaway.as.reason, sizeof goaway.as.reason, self->leaving);
+    hws_out_control (self, peer, &goaway);
+}
+
 /*  ---- Answers ---- */
 
 void hws_engine_answer (hws_engine_t *self, hws_peer_t *peer, const hws_control_t *request,

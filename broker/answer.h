@@ -20,6 +20,9 @@ void hws_engine_refuse (hws_engine_t *self, hws_peer_t *peer, const hws_control_
 void hws_engine_fault (hws_engine_t *self, hws_peer_t *peer, int code, const char *format, ...)
     __attribute__ ((format (printf, 4, 5)));
 
+/*  GOAWAY, with the reason that the engine was told.  */
+void hws_engine_say_leaving (hws_engine_t *self, hws_peer_t *peer);
+
 /*  A message to an address that has no peer: sent once, or not.  */
 void hws_engine_send_stranger (hws_engine_t *self, const hws_address_t *to,
                                const hws_control_t *message);

@@ -416,11 +416,10 @@ void hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason)
 {
     begin_turn (self, now_ms);
     self->is_draining = true;
-    hws_control_t goaway = {.verb = HWS_VERB_GOAWAY};
-    hws_text_copy (goaway.as.reason, sizeof goaway.as.reason, reason);
+    hws_text_copy (self->leaving, sizeof self->leaving, reason);
     for (size_t i = 0; i < self->peers_by_client.bucket_count; i++) {
         for (hws_map_node_t *node = self->peers_by_client.buckets[i]; node; node = node->next) {
-            hws_out_control (self, hws_container_of (node, hws_peer_t, by_client_id), &goaway);
+            hws_engine_say_leaving (self, hws_container_of (node, hws_peer_t, by_client_id));
         }
     }
 }

@@ -183,7 +183,7 @@ void hws_engine_flush (hws_engine_t *self);
 bool hws_engine_pop (hws_engine_t *self, hws_effect_t *effect);
 
 /*  The broker is leaving: new opens and attaches are refused as closed, every client
- *  gets GOAWAY with the reason.  */
+ *  gets GOAWAY with the reason, who says HELLO later behind the answer.  */
 void hws_engine_drain (hws_engine_t *self, hws_ms_t now_ms, const char *reason);
 
 /*  Whether nothing waits to be sent to a full connection.  */

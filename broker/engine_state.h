@@ -18,6 +18,7 @@ struct hws_engine {
     hws_ms_t pulse_at;       /* on the engine's clock: the next turn comes no later */
     hws_ms_t young_until_at; /* anchors of its life before may yet come back */
     bool is_draining;
+    hws_reason_t leaving; /* why, for GOAWAY */
 
     hws_peer_t nobody; /* has the seats whose clients have not come back */
 

@@ -85,4 +85,7 @@ void hws_on_hello (hws_engine_t *engine, const hws_address_t *from, const hws_co
     peer->listener = envelope->listener;
     hws_control_t answer = describe (engine);
     hws_engine_answer (engine, peer, message, &answer);
+    if (engine->is_draining) {
+        hws_engine_say_leaving (engine, peer); /* so that no refusal is taken for final */
+    }
 }

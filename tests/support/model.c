@@ -416,6 +416,9 @@ void model_hello (model_t *self, int number, uint32_t connection, uint64_t id, u
     model_say (self, number, "HELLO %" PRIu64 " Ok epoch=%u batch=%" PRIu64 " record=%" PRIu64, id,
                self->options.epoch, self->options.limits.batch_bytes,
                self->options.limits.record_bytes);
+    if (self->is_draining) {
+        model_say (self, number, "GOAWAY");
+    }
 }
 
 void model_gone (model_t *self, int number, uint32_t connection)

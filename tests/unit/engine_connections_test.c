@@ -543,6 +543,24 @@ static void draining_refuses_new_streams_and_tells_everybody (void **state)
     assert_true (hws_engine_is_drained (s_world.engine));
 }
 
+static void who_comes_while_it_drains_is_told_before_anything_is_refused (void **state)
+{
+    (void) state;
+    client_t *const known = client_connect (&s_world);
+    hws_control_t open = {.verb = HWS_VERB_OPEN, .as.open = {.open_id = 1}};
+    hws_engine_drain (s_world.engine, s_world.now, "maintenance");
+    world_pump (&s_world);
+    client_forget (known);
+
+    client_reconnect (known);
+    client_t *const stranger = client_connect (&s_world);
+    client_ask (stranger, &open);
+
+    assert_string_equal (client_take (known, HWS_VERB_GOAWAY)->as.reason, "maintenance");
+    assert_string_equal (client_take (stranger, HWS_VERB_GOAWAY)->as.reason, "maintenance");
+    client_take_refusal (stranger, HWS_VERB_OPEN, HWS_ECLOSED);
+}
+
 static void draining_waits_for_a_full_connection (void **state)
 {
     (void) state;
@@ -611,6 +629,7 @@ int main (void)
         TEST (batch_above_batch_bytes_is_a_fault_of_any_kind),
         TEST (bye_drops_the_senders_and_closes_the_anchors),
         TEST (draining_refuses_new_streams_and_tells_everybody),
+        TEST (who_comes_while_it_drains_is_told_before_anything_is_refused),
         TEST (draining_waits_for_a_full_connection),
         TEST (abandoning_gives_every_payload_back),
     };
