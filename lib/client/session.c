@@ -314,9 +314,9 @@ void hws_session_control (hws_session_t *self, hws_ms_t now, hws_bytes_t verb, h
     if (request) {
         answered (self, now, request, &control);
     } else if (control.verb == HWS_VERB_ATTACH && control.form == HWS_FORM_OK) {
-        hws_session_stray_seat (self, &control.as.attach_ok);
+        hws_session_stray_seat (self, control.id, &control.as.attach_ok);
     } else if (control.verb == HWS_VERB_OPEN && control.form == HWS_FORM_OK) {
-        hws_session_stray_anchor (self, control.as.open_ok.handle);
+        hws_session_stray_anchor (self, control.id, control.as.open_ok.handle);
     }
 }
 

@@ -285,7 +285,8 @@ static int check_answer (const hws_session_sender_t *sender, const hws_attach_ok
         snprintf (fault, sizeof (hws_control_fault_t), "the window is less than the early one");
         return HWS_EPROTOCOL;
     }
-    return hws_attach_ok_check (answer, is_new, fault);
+    /* A seat that took early data, whose answer got lost, may have no room left. */
+    return hws_attach_ok_check (answer, is_new && answer->next_seq == 0, fault);
 }
 
 /*  Whether nobody is seated: the anchor has a front of its own.  */
@@ -398,13 +399,22 @@ void hws_session_attach_answered (hws_session_t *self, hws_ms_t now, hws_session
     }
 }
 
-void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer)
+/*  Whether it is this sender's seat: by what the sender knows of it, or because the sender, told
+ *  to say everything again before the answer came, is about to ask for it once more.  */
+static bool is_seat_of (const hws_session_sender_t *sender, uint64_t request,
+                        const hws_attach_ok_t *answer)
+{
+    if (hws_tx_is_new (&sender->tx)) {
+        return sender->attach.id == request;
+    }
+    return sender->tx.sender_id == answer->sender_id &&
+           hws_handle_equal (sender->handle, answer->handle);
+}
+
+void hws_session_stray_seat (hws_session_t *self, uint64_t request, const hws_attach_ok_t *answer)
 {
     for (hws_link_t *link = self->senders.head; link; link = link->next) {
-        const hws_session_sender_t *const sender =
-            hws_container_of (link, hws_session_sender_t, link);
-        if (sender->tx.sender_id == answer->sender_id &&
-            hws_handle_equal (sender->handle, answer->handle)) {
+        if (is_seat_of (hws_container_of (link, hws_session_sender_t, link), request, answer)) {
             return;
         }
     }

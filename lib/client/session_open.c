@@ -348,12 +348,14 @@ void hws_session_open_answered (hws_session_t *self, hws_ms_t now, hws_session_r
     receiver->notify (receiver);
 }
 
-void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle)
+void hws_session_stray_anchor (hws_session_t *self, uint64_t request, hws_handle_t handle)
 {
     for (hws_link_t *link = self->receivers.head; link; link = link->next) {
         const hws_session_receiver_t *const receiver =
             hws_container_of (link, hws_session_receiver_t, link);
-        if (hws_handle_equal (receiver->rx.handle, handle)) {
+        const bool asks_again =
+            receiver->rx.state == HWS_RX_OPENING && receiver->open.id == request;
+        if (asks_again || hws_handle_equal (receiver->rx.handle, handle)) {
             return;
         }
     }

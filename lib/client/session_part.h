@@ -117,8 +117,8 @@ void hws_session_attach_behind_hello (hws_session_t *self, hws_ms_t now,
                                       hws_session_sender_t *sender);
 
 /*  An ATTACH was answered that nobody waits for any more: its seat, if it is no living
- *  sender's, is cancelled.  */
-void hws_session_stray_seat (hws_session_t *self, const hws_attach_ok_t *answer);
+ *  sender's, is cancelled. `request` is the id in the answer.  */
+void hws_session_stray_seat (hws_session_t *self, uint64_t request, const hws_attach_ok_t *answer);
 
 /*  ---- session_sender.c ---- */
 
@@ -212,8 +212,8 @@ void hws_session_open_answered (hws_session_t *self, hws_ms_t now, hws_session_r
 void hws_session_open_due (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver);
 
 /*  An OPEN was answered that nobody waits for any more: its anchor, if it is no
- *  receiver's, is cancelled.  */
-void hws_session_stray_anchor (hws_session_t *self, hws_handle_t handle);
+ *  receiver's, is cancelled. Likewise.  */
+void hws_session_stray_anchor (hws_session_t *self, uint64_t request, hws_handle_t handle);
 
 /*  ---- session_receiver.c ---- */
 
