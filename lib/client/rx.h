@@ -132,8 +132,8 @@ void hws_rx_opened (hws_rx_t *self, hws_handle_t handle, uint64_t record_bytes);
  *  when it is closed already.  */
 bool hws_rx_cancel (hws_rx_t *self);
 
-/*  The anchor, cancelled, is about to be closed without the broker's word: the broker, which
- *  did not end the streams, is acknowledged nothing any more.  */
+/*  The anchor is about to be closed without the broker's word: the broker, which did not end
+ *  the streams, is acknowledged nothing any more.  */
 void hws_rx_cut (hws_rx_t *self);
 
 /*  The endings that were consumed are acknowledged once more, for the word may have been lost

@@ -350,6 +350,12 @@ bool hws_rx_reader_publish (hws_rx_reader_t *self)
             stream->is_ending_consumed == stream->is_ended_acked) {
             continue;
         }
+        if (stream->rx->is_cut) { /* what is still to be said stays as it is */
+            if (stream->is_ending_consumed && stream->state != HWS_RX_STREAM_FINISHED) {
+                hws_rx_finish_stream (stream);
+            }
+            continue;
+        }
         has_news = true;
         stream->acked_seq = stream->consumed_seq;
         stream->acked_bytes = stream->consumed_bytes;

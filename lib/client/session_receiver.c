@@ -166,6 +166,9 @@ void hws_session_close_again (hws_session_t *self, hws_ms_t now, hws_session_rec
 void hws_session_end_receiver (hws_session_receiver_t *receiver, uint16_t cause, const char *reason)
 {
     if (receiver->rx.state != HWS_RX_OPENING && receiver->rx.state != HWS_RX_CLOSED) {
+        if (cause != HWS_CAUSE_LOST) { /* else its broker is gone, and hears of nothing */
+            hws_rx_cut (&receiver->rx);
+        }
         hws_session_finish_receiver (receiver, cause, reason);
     }
     if (receiver->is_close_owed) {

@@ -781,6 +781,29 @@ static void clean_ending_that_was_shown_is_not_replaced (void **state)
     assert_int_equal (expect_ack ().flags, HWS_ACK_ENDED);
 }
 
+/*  The acknowledgement waits for a connection while the anchor ends without one.  */
+static void what_a_cut_anchor_shows_is_not_acknowledged (void **state)
+{
+    (void) state;
+    give_attached (70, 1, 0);
+    give_records (70, 0, 3);
+    expect (HWS_EVENT_ATTACHED, 1);
+    expect_record (1, 0, "a");
+    expect_record (1, 1, "b");
+    assert_true (hws_rx_reader_publish (&s_anchor.reader));
+
+    hws_rx_cut (&s_anchor.rx);
+    hws_rx_closed (&s_anchor.rx, HWS_CAUSE_TRANSPORT, "given up");
+    expect_record (1, 2, "c");
+    expect (HWS_EVENT_DROPPED, 1);
+    expect (HWS_EVENT_CLOSED, 0);
+    expect_nothing ();
+
+    const hws_ack_t ack = expect_ack ();
+    assert_int_equal (ack.acked_seq, 1);
+    assert_int_equal (ack.flags, 0);
+}
+
 static void closed_anchor_ends_every_stream_first (void **state)
 {
     (void) state;
@@ -934,6 +957,7 @@ int main (void)
         TEST (cancelled_anchor_shows_only_broker_made_endings),
         TEST (cancelled_anchor_shows_who_came_before_their_endings),
         TEST (clean_ending_that_was_shown_is_not_replaced),
+        TEST (what_a_cut_anchor_shows_is_not_acknowledged),
         TEST (closed_anchor_ends_every_stream_first),
         TEST (cancel_of_a_sender_is_said_again_on_a_new_connection),
         TEST (random_runs_are_seen_once_and_in_order),
