@@ -127,6 +127,9 @@ void hws_on_cancel (hws_engine_t *engine, hws_peer_t *peer, const hws_control_t 
         return;
     }
     if (seat->state == HWS_SEAT_EXITING && !is_owner) {
+        if (!seat->is_unclaimed) {
+            hws_seat_leave (engine, seat); /* perhaps nobody is there to begin again */
+        }
         answer_ended (engine, peer, message, seat->ending, seat->cause);
         return;
     }

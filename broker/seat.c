@@ -47,13 +47,17 @@ static hws_ms_t later (hws_ms_t a, hws_ms_t b)
     return a > b ? a : b;
 }
 
-/*  The deadline counts from what was heard last, of the whole client. A receiver that has
- *  opened again may have consumed the clean ending before; it is given the time to say so.  */
+/*  The deadline counts from what was heard last, of the whole client. An ending that its client
+ *  does not claim is kept no longer than an away seat. A receiver that has opened again may have
+ *  consumed the clean ending before; it is given the time to say so.  */
 static hws_ms_t due_at (const hws_seat_t *self)
 {
     const bool is_away = self->state == HWS_SEAT_AWAY || self->peer->state == HWS_PEER_AWAY;
-    const hws_ms_t at = is_away ? self->since_at + grace_ms (self)
-                                : later (self->peer->heard_at, self->since_at) + silence_ms (self);
+    const hws_ms_t away_until = self->since_at + grace_ms (self);
+    const hws_ms_t heard_until = later (self->peer->heard_at, self->since_at) + silence_ms (self);
+    const hws_ms_t at = is_away              ? away_until
+                        : self->is_unclaimed ? hws_time_min (away_until, heard_until)
+                                             : heard_until;
     return self->state == HWS_SEAT_EXITING ? later (at, self->replayed_at + silence_ms (self)) : at;
 }
 
@@ -171,7 +175,7 @@ void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
             self->state = HWS_SEAT_ATTACHED;
         }
     }
-    self->is_dead = false;
+    self->is_dead = self->is_unclaimed = false;
     self->has_gap = false;
     self->grant_flags = 0; /* the answer is a REWIND */
     hws_window_resume (self);
@@ -181,6 +185,7 @@ void hws_seat_return (hws_engine_t *engine, hws_seat_t *self)
 void hws_seat_leave (hws_engine_t *engine, hws_seat_t *self)
 {
     self->since_at = engine->now;
+    self->is_unclaimed = true;
     if (self->state == HWS_SEAT_ATTACHED) {
         self->state = HWS_SEAT_AWAY;
     }
@@ -326,6 +331,7 @@ void hws_seat_exit (hws_engine_t *engine, hws_seat_t *self, uint8_t type, uint64
     }
     self->ending = self->own_ending = type;
     self->end_seq = seq;
+    self->is_unclaimed = false;
     hws_seat_count_ending (engine, self, type, 1);
     leave_room (engine, self);
     hws_seat_arm (engine, self); /* one that was away is judged by its silence now */

@@ -59,6 +59,7 @@ struct hws_seat {
     uint32_t grant_flags; /* of the GRANT that is due */
     bool has_gap;         /* runs ahead were dropped: REWIND comes again with each PONG */
     bool is_dead;         /* exiting, and its client is gone */
+    bool is_unclaimed;    /* its client has given it up, or has come again and not attached yet */
     bool is_listed;       /* its receiver named it when it last resumed */
     bool is_asked;        /* RETURN was said, and WINDOW is to come */
     bool is_ending_ours;

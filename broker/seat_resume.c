@@ -183,6 +183,7 @@ static void restore_ending (hws_engine_t *engine, hws_seat_t *self, const hws_po
     } else {
         self->is_ending_ours = true;
     }
+    self->limit_seq = self->next_seq; /* it may be rewound */
     self->limit_bytes = self->acked_bytes;
     if (hws_window_fits (self->anchor, bytes, false)) {
         self->limit_bytes += bytes;

@@ -254,7 +254,8 @@ static void attach_refused (hws_session_t *self, hws_ms_t now, hws_session_sende
         hws_session_hold_attach (self, now, sender);
     } else if (hws_tx_is_new (&sender->tx)) {
         first_refused (self, now, sender, refusal);
-    } else if (is_resuming && hws_session_is_not_now (refusal->code)) {
+    } else if (is_resuming &&
+               (hws_session_is_not_now (refusal->code) || refusal->code == HWS_EMAX_SENDERS)) {
         hws_heap_set (&self->timers, &sender->attach.timer,
                       hws_time_after (now, HWS_ATTACH_AGAIN_MS));
     } else if (is_resuming && sender->tx.state != HWS_TX_CANCELLING) {

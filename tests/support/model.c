@@ -377,7 +377,7 @@ void model_leave (model_t *self, int client)
     self->waiting_count = kept;
     for (size_t i = 0; i < self->seat_count; i++) {
         if (self->seats[i].client == client) {
-            self->seats[i].is_away = true;
+            self->seats[i].is_away = self->seats[i].is_unclaimed = true;
             self->seats[i].use_number = 0;
             self->seats[i].want_bytes = 0;
             self->seats[i].is_said = self->seats[i].is_asked = false;

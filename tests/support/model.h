@@ -124,6 +124,7 @@ typedef struct {
 
     bool has_ended;          /* exiting: its ending is not yet acknowledged */
     bool is_ending_ours;     /* the broker has made it */
+    bool is_unclaimed;       /* its client left, or cancelled it, and has not attached since */
     bool is_dead;            /* it has ended, and its client is gone */
     uint8_t ending;          /* run type */
     uint8_t own_ending;      /* the sender's, which ours may have replaced; 0: none */

@@ -110,7 +110,7 @@ static void say_seat (model_t *self, const model_seat_t *seat, uint64_t id, cons
 static void return_to_seat (model_t *self, model_seat_t *seat)
 {
     seat->is_away = self->clients[seat->client].is_away;
-    seat->is_dead = seat->has_gap = seat->is_rewound = false;
+    seat->is_dead = seat->is_unclaimed = seat->has_gap = seat->is_rewound = false;
     seat->attached_at = self->now;
     model_window_resume (self, seat);
 }

@@ -90,6 +90,10 @@ static void cancel_sender (model_t *self, int client, uint64_t id, const hws_can
     } else if (client != anchor->owner && client != seat->client) {
         model_refuse (self, client, "CANCEL", id, "denied");
     } else if (seat->has_ended && !is_owner) {
+        if (!seat->is_unclaimed) {
+            seat->is_unclaimed = true;
+            seat->away_at = self->now;
+        }
         answer_ended (self, client, id, request, seat->ending, seat->cause);
     } else {
         model_end (self, seat, HWS_RUN_CANCELLED,

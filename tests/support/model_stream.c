@@ -159,14 +159,18 @@ hws_ms_t model_seat_due (const model_t *self, const model_seat_t *seat)
     if (seat->is_dead || seat->is_ending_ours) {
         return HWS_NEVER;
     }
+    const hws_ms_t grace = (hws_ms_t) anchor->reconnect_grace_ms;
+    const hws_ms_t least = GRACE_INTERVALS * interval;
+    const hws_ms_t away_until = seat->away_at + (grace > least ? grace : least);
     hws_ms_t at;
     if (client->is_away || (seat->is_away && !seat->has_ended)) {
-        const hws_ms_t grace = (hws_ms_t) anchor->reconnect_grace_ms;
-        const hws_ms_t least = GRACE_INTERVALS * interval;
-        at = seat->away_at + (grace > least ? grace : least);
+        at = away_until;
     } else {
         at = seat->attached_at > client->heard_at ? seat->attached_at : client->heard_at;
         at += silence;
+        if (seat->is_unclaimed && seat->has_ended && at > away_until) {
+            at = away_until;
+        }
     }
     if (seat->has_ended && at < seat->replayed_at + silence) {
         at = seat->replayed_at + silence;
@@ -256,6 +260,7 @@ static void forward (model_t *self, model_seat_t *seat, const hws_run_t *run, co
     } else if (!seat->has_ended) {
         seat->has_ended = true;
         seat->ending = seat->own_ending = run->type;
+        seat->is_unclaimed = false;
         seat->end_seq = run->first_seq;
         seat->want_bytes = seat->use_number = 0;
         seat->is_asked = false;

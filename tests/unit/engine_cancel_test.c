@@ -209,6 +209,63 @@ static void receiver_may_not_call_its_cancel_an_interruption (void **state)
     expect_ending (s_receiver, s_first.routing, HWS_RUN_CANCELLED, "requested");
 }
 
+static void cancel_of_its_own (void)
+{
+    hws_control_t message = {
+        .verb = HWS_VERB_CANCEL,
+        .as.cancel = {.handle = s_handle, .sender_id = s_first.sender_id, .code = "interrupted"}};
+    client_ask (s_sender, &message);
+    client_take_refusal (s_sender, HWS_VERB_CANCEL, HWS_EENDED);
+}
+
+/*  The receiver missed the clean ending of a stream that its client has given up since: nobody
+ *  answers REWIND.  */
+static void ending_that_its_client_gave_up_is_replaced_if_it_gets_lost (void **state)
+{
+    (void) state;
+    stream_end (&s_first);
+    s_sender->is_beating = s_other->is_beating = s_receiver->is_beating = true;
+    client_reconnect (s_receiver);
+    cancel_of_its_own ();
+    anchor_open (s_receiver, 1, "", NULL);
+    client_forget (s_receiver);
+
+    world_advance (&s_world, 2 * WORLD_GRACE_MS);
+
+    expect_ending (s_receiver, s_first.routing, HWS_RUN_DROPPED, "transport");
+}
+
+static void ending_that_its_client_gave_up_counts_if_it_arrives (void **state)
+{
+    (void) state;
+    stream_end (&s_first);
+    s_sender->is_beating = s_other->is_beating = s_receiver->is_beating = true;
+    cancel_of_its_own ();
+
+    world_advance (&s_world, 2 * WORLD_GRACE_MS);
+    anchor_ack (s_receiver, s_first.routing, 1, HWS_ENDING_HEADER_SIZE, true);
+
+    expect_run (s_receiver, HWS_RUN_DETACHED, s_first.routing, 0, 1);
+    client_expect_silence (s_receiver);
+    assert_int_equal (hws_engine_stats (s_world.engine)->detached, 1);
+}
+
+/*  It said HELLO again, and nothing of its stream.  */
+static void ending_that_is_not_claimed_again_is_replaced_if_it_gets_lost (void **state)
+{
+    (void) state;
+    stream_end (&s_first);
+    s_sender->is_beating = s_other->is_beating = s_receiver->is_beating = true;
+    client_reconnect (s_receiver);
+    client_reconnect (s_sender);
+    anchor_open (s_receiver, 1, "", NULL);
+    client_forget (s_receiver);
+
+    world_advance (&s_world, 2 * WORLD_GRACE_MS);
+
+    expect_ending (s_receiver, s_first.routing, HWS_RUN_DROPPED, "transport");
+}
+
 static void cancel_of_an_unknown_sender_is_not_found (void **state)
 {
     (void) state;
@@ -381,6 +438,9 @@ int main (void)
         TEST (cancel_one_sender),
         TEST (sender_cancels_itself_as_interrupted),
         TEST (receiver_may_not_call_its_cancel_an_interruption),
+        TEST (ending_that_its_client_gave_up_is_replaced_if_it_gets_lost),
+        TEST (ending_that_its_client_gave_up_counts_if_it_arrives),
+        TEST (ending_that_is_not_claimed_again_is_replaced_if_it_gets_lost),
         TEST (cancel_of_an_unknown_sender_is_not_found),
         TEST (cancel_and_detach_cross),
         TEST (sender_cannot_cancel_what_it_has_ended),

@@ -367,6 +367,29 @@ static void clean_ending_that_was_not_consumed_makes_an_exiting_seat (void **sta
     assert_int_equal (hws_engine_stats (s_world.engine)->detached, 1);
 }
 
+/*  The receiver opens again within the epoch and has lost what it had not consumed.  */
+static void exiting_seat_that_came_back_may_be_rewound (void **state)
+{
+    (void) state;
+    hws_position_t it = ended (HWS_RUN_DETACHED, HWS_CAUSE_NONE, false);
+    it.next_seq = 4;
+    it.next_bytes = 3 * RECORD + HWS_ENDING_HEADER_SIZE;
+    resume_with (it);
+    stream_resume (&s_stream, 1, RECORD);
+    client_take_ok (s_sender, HWS_VERB_ATTACH);
+    anchor_open (s_receiver, 1, "results", NULL);
+    client_forget (s_receiver);
+
+    s_stream.next_seq = 1;
+    s_stream.next_bytes = RECORD;
+    stream_send (&s_stream, 2, 8);
+    stream_end (&s_stream);
+
+    assert_int_equal (hws_engine_stats (s_world.engine)->credit_violations, 0);
+    assert_int_equal (client_take_run (s_receiver, HWS_RUN_RECORDS)->count, 2);
+    client_take_run (s_receiver, HWS_RUN_DETACHED);
+}
+
 static void finalized_anchor_closes_when_its_ending_is_consumed (void **state)
 {
     for (int is_consumed = 0; is_consumed <= 1; is_consumed++) {
@@ -810,6 +833,7 @@ int main (void)
         TEST (ending_that_was_consumed_answers_a_first_attach_too),
         TEST (ending_of_the_broker_that_was_not_consumed_comes_again),
         TEST (clean_ending_that_was_not_consumed_makes_an_exiting_seat),
+        TEST (exiting_seat_that_came_back_may_be_rewound),
         TEST (finalized_anchor_closes_when_its_ending_is_consumed),
         TEST (anchor_whose_receiver_names_two_is_finalized_once),
         TEST (seat_that_nobody_resumes_is_dropped_after_the_grace),

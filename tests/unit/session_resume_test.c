@@ -176,7 +176,7 @@ static void a_receiver_that_did_not_come_back_has_abandoned_the_stream (void **s
 static void a_broker_that_cannot_now_is_asked_twice_a_second (void **state)
 {
     (void) state;
-    static const int codes[] = {HWS_ELIMIT, HWS_EBUSY, HWS_EBUFFER_FULL};
+    static const int codes[] = {HWS_ELIMIT, HWS_EBUSY, HWS_EBUFFER_FULL, HWS_EMAX_SENDERS};
     scripted_attach ();
     scripted_restart ();
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
