@@ -6,6 +6,8 @@
 #              and a receiver that are killed and lose nothing (examples/restart.sh)
 #   check      layers, list of behaviours, unit and process tests; last line "N passed, N failed"
 #   unit e2e   one half of it each; ONLY=WORD runs the test programs whose name has it
+#   sim        SEEDS simulated networks from seed FIRST on (tests/README.md, "The simulation")
+#   sim-planted  shows that the simulation finds the bugs of tests/sim/planted
 #   layers     shows that pure files are pure and that includes point downward
 #   asan tsan  check under AddressSanitizer and UBSan; under ThreadSanitizer
 #   fuzz       each fuzzer for FUZZ_SECONDS (20)
@@ -22,6 +24,7 @@
 #   BUILD=DIR       where everything is built (default build)
 #   SANITIZE=LIST   -fsanitize=LIST, e.g. address,undefined
 #   SCALE=N         counts of the long tests are divided by N (default 1)
+#   SEEDS=N FIRST=n OFF=LIST TRACE=1   what sim runs
 #   JOBS=N          test programs that run at a time (default 2)
 #   WORKLOADS=w1,w3 PEERS=router,push_pull ROUNDS=3 SECONDS=2   what bench runs (default all)
 #   V=1             shows whole commands
@@ -32,6 +35,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 SCALE   ?= 1
 JOBS    ?= 2
+SEEDS   ?= 2000
+FIRST   ?= 1
 FUZZ_SECONDS ?= 20
 ROUNDS  ?= 3
 SECONDS ?= 2
@@ -82,7 +87,7 @@ BENCH      := $(BUILD)/bench/bench
 RUN_TESTS = HAWSER_BUILD=$(BUILD) SCALE=$(SCALE) JOBS=$(JOBS) tests/run.sh
 chosen    = $(if $(ONLY),$(foreach test,$(1),$(if $(findstring $(ONLY),$(test)),$(test))),$(1))
 
-.PHONY: all deps deps-dev build tests check unit e2e layers asan tsan fuzz fuzz-build count soak bench bench-deps \
+.PHONY: all deps deps-dev build tests check unit e2e sim sim-planted layers asan tsan fuzz fuzz-build count soak bench bench-deps \
         demo install format format-check clean help
 .SECONDARY:
 
@@ -131,6 +136,8 @@ $(BUILD)/tests/unit/engine_memory_test $(BUILD)/tests/unit/engine_resume_memory_
 $(BUILD)/tests/unit/engine_cost_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=, \
     malloc calloc realloc hws_engine_recv hws_engine_flush hws_engine_pop hws_attach_try)
 $(BUILD)/tests/e2e/lone_test: LDFLAGS += -Wl,--wrap=hws_dealer_send
+$(BUILD)/tests/sim/sim: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup \
+        strndup)
 $(BUILD)/tests/unit/rx_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc strndup)
 $(BUILD)/tests/unit/session_open_test: LDFLAGS += -Wl,--wrap=malloc
 
@@ -149,6 +156,10 @@ unit: $(UNIT_TESTS)
 	@$(RUN_TESTS) $(call chosen,$^)
 e2e: build $(E2E_TESTS)
 	@$(RUN_TESTS) $(call chosen,$(E2E_TESTS))
+sim: $(BUILD)/tests/sim/sim
+	@$< --seeds $(SEEDS) --first $(FIRST) $(if $(OFF),--off $(OFF)) $(if $(TRACE),--trace)
+sim-planted: $(BUILD)/tests/sim/sim
+	@HAWSER_BUILD=$(BUILD) tests/sim/planted.sh
 layers: $(call objects,$(PURE_SOURCES))
 	@HAWSER_BUILD=$(BUILD) tools/layers.sh
 

@@ -1,28 +1,26 @@
 #include "tests/support/sim_network.h"
 
 #include "tests/support/blocks.h"
-#include "tests/support/engine_check.h"
+#include "tests/support/sim_broker.h"
+#include "tests/support/sim_count.h"
+#include "tests/support/sim_network_part.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-typedef struct {
-    hws_link_t link;
-    hws_ms_t at;      /* when it arrives */
-    const char *verb; /* static; null for a batch */
-    size_t size;
-    uint8_t bytes[];
-} packet_t;
+enum { TOLD_MS = 60, LATENCY_MS = 15, LATE_MS = 500, LINE_MAX = 160 };
 
 /*  A batch that a client received: who holds it.  */
 typedef struct {
     hws_payload_t base;
     unsigned holders;
-    packet_t *packet;
+    sim_packet_t *packet;
 } received_t;
 
 static void hold (hws_payload_t *payload)
@@ -39,71 +37,128 @@ static void release (hws_payload_t *payload)
     }
 }
 
-/*  ---- Lanes ---- */
-
-static void put (sim_network_t *self, sim_lane_t *lane, const char *verb, const uint8_t *data,
-                 size_t size)
+void sim_say (const sim_network_t *self, const char *format, ...)
 {
-    packet_t *const packet = malloc (sizeof *packet + size);
-    assert_non_null (packet);
-    const hws_ms_t soonest = self->now + 1 + (hws_ms_t) sim_below (self, 15);
-    packet->at = soonest > lane->last_at ? soonest : lane->last_at;
-    packet->verb = verb;
-    packet->size = size;
-    memcpy (packet->bytes, data, size);
-    packet->link = (hws_link_t){0};
-    hws_list_append (&lane->packets, &packet->link);
-    lane->last_at = packet->at;
+    if (!self->is_traced) {
+        return;
+    }
+    va_list args;
+    va_start (args, format);
+    printf ("%7" PRId64 "  ", self->now - 1000000);
+    vprintf (format, args);
+    printf ("\n");
+    va_end (args);
 }
 
-static packet_t *take (const sim_network_t *self, sim_lane_t *lane)
+static void say_message (const sim_network_t *self, const char *arrow, int client, uint64_t number,
+                         const char *verb, const uint8_t *data, size_t size)
 {
-    hws_link_t *const link = lane->packets.head;
-    packet_t *const packet = link ? hws_container_of (link, packet_t, link) : NULL;
-    if (packet == NULL || packet->at > self->now) {
-        return NULL;
+    static const char *const kinds[] = {"?", "DATA", "GRANT", "ACK", "POSITION", "WINDOW"};
+    if (!self->is_traced) {
+        return;
     }
-    hws_list_remove (link);
-    return packet;
-}
-
-/*  Loses what is under way, from somewhere on.  */
-static void lose_tail (sim_network_t *self, sim_lane_t *lane)
-{
-    const uint64_t kept = sim_below (self, lane->packets.count + 1);
-    while (lane->packets.count > kept) {
-        hws_link_t *const link = lane->packets.tail;
-        hws_list_remove (link);
-        free (hws_container_of (link, packet_t, link));
+    if (verb) {
+        sim_say (self, "%s %d#%" PRIu64 " %s %.*s", arrow, client, number, verb,
+                 size < LINE_MAX ? (int) size : LINE_MAX, (const char *) data);
+        return;
     }
-}
-
-static void empty (sim_lane_t *lane)
-{
-    hws_link_t *link;
-    while ((link = hws_list_pop (&lane->packets))) {
-        free (hws_container_of (link, packet_t, link));
+    hws_batch_t batch;
+    if (hws_batch_open (&batch, hws_bytes (data, size)) != 0) {
+        sim_say (self, "%s %d#%" PRIu64 " unreadable", arrow, client, number);
+        return;
     }
+    char line[4 * LINE_MAX] = "";
+    size_t used = 0;
+    hws_run_t run;
+    hws_grant_t grant;
+    hws_ack_t ack;
+    hws_position_t position;
+    hws_window_t window;
+    while (used < sizeof line - LINE_MAX) {
+        char *const at = line + used;
+        const size_t room = sizeof line - used;
+        int length;
+        if (batch.kind == HWS_BATCH_DATA && hws_batch_next_run (&batch, &run) == 1) {
+            length = snprintf (at, room, " [%" PRIx64 ": type %d, %" PRIu64 " + %u]", run.stream,
+                               (int) run.type, run.first_seq, run.count);
+        } else if (batch.kind == HWS_BATCH_GRANT && hws_batch_next_grant (&batch, &grant) == 1) {
+            length = snprintf (at, room,
+                               " [%" PRIx64 ": acked %" PRIu64 " next %" PRIu64 " limit %" PRIu64
+                               "/%" PRIu64 " flags %x]",
+                               grant.stream, grant.acked_seq, grant.next_seq, grant.limit_seq,
+                               grant.limit_bytes, grant.flags);
+        } else if (batch.kind == HWS_BATCH_ACK && hws_batch_next_ack (&batch, &ack) == 1) {
+            length = snprintf (at, room, " [%" PRIx64 ": %" PRIu64 "/%" PRIu64 " flags %x]",
+                               ack.stream, ack.acked_seq, ack.acked_bytes, ack.flags);
+        } else if (batch.kind == HWS_BATCH_POSITION &&
+                   hws_batch_next_position (&batch, &position) == 1) {
+            length = snprintf (
+                at, room, " [sender %" PRIu64 ": next %" PRIu64 " acked %" PRIu64 " flags %x]",
+                position.sender_id, position.next_seq, position.acked_seq, position.flags);
+        } else if (batch.kind == HWS_BATCH_WINDOW && hws_batch_next_window (&batch, &window) == 1) {
+            length = snprintf (
+                at, room, " [%" PRIx64 ": limit %" PRIu64 "/%" PRIu64 " want %" PRIu64 "]",
+                window.stream, window.limit_seq, window.limit_bytes, window.want_bytes);
+        } else {
+            break;
+        }
+        used += (size_t) length;
+    }
+    sim_say (self, "%s %d#%" PRIu64 " %s%s", arrow, client, number,
+             batch.kind < sizeof kinds / sizeof *kinds ? kinds[batch.kind] : "?", line);
 }
 
 /*  ---- Connections ---- */
 
-static hws_address_t address_of (const sim_connection_t *connection)
+static hws_ms_t arrival (const sim_network_t *self, sim_connection_t *connection)
 {
-    hws_address_t address = {.size = 8};
-    hws_put_u64 (address.id, connection->number);
-    return address;
+    return self->now + 1 + (hws_ms_t) hws_random_below (&connection->random, LATENCY_MS);
 }
 
-static sim_connection_t *connection_at (const sim_network_t *self, const hws_address_t *address)
+void sim_send_down (sim_network_t *self, sim_connection_t *connection, const hws_effect_t *effect)
 {
-    for (hws_link_t *link = self->connections.head; link; link = link->next) {
-        sim_connection_t *const connection = hws_container_of (link, sim_connection_t, link);
-        if (connection->number == hws_get_u64 (address->id)) {
-            return connection;
-        }
+    const uint8_t *const data = effect->data ? effect->data : effect->payload;
+    say_message (self, "<", connection->client, connection->number, effect->verb, data,
+                 effect->size);
+    sim_lane_put (&connection->down, arrival (self, connection), effect->verb, data, effect->size);
+}
+
+static hws_ms_t soon (sim_network_t *self, sim_connection_t *connection)
+{
+    return self->now + (hws_ms_t) hws_random_below (&connection->random, TOLD_MS);
+}
+
+static void lose_tail (sim_connection_t *connection, sim_lane_t *lane)
+{
+    sim_lane_cut (lane, (size_t) hws_random_below (&connection->random, lane->packets.count + 1));
+}
+
+void sim_break_it (sim_network_t *self, sim_connection_t *connection, sim_told_t told)
+{
+    if (connection->is_broken) {
+        return;
     }
-    return NULL;
+    connection->is_broken = true;
+    lose_tail (connection, &connection->up);
+    lose_tail (connection, &connection->down);
+    if (hws_random_below (&connection->random, 3) == 0) { /* it is still to be read */
+        sim_lane_delay (&connection->up,
+                        (hws_ms_t) hws_random_below (&connection->random, LATE_MS));
+    }
+    if (told == SIM_TO_BOTH || told == SIM_TO_BROKER) {
+        connection->broker_learns_at = soon (self, connection);
+    }
+    if (told == SIM_TO_BOTH || told == SIM_TO_CLIENT) {
+        connection->client_learns_at = soon (self, connection);
+    }
+}
+
+static sim_told_t anybody (sim_connection_t *connection)
+{
+    static const sim_told_t told[] = {SIM_TO_NOBODY, SIM_TO_NOBODY, SIM_TO_NOBODY,
+                                      SIM_TO_NOBODY, SIM_TO_BROKER, SIM_TO_BROKER,
+                                      SIM_TO_CLIENT, SIM_TO_CLIENT, SIM_TO_BOTH};
+    return told[hws_random_below (&connection->random, sizeof told / sizeof *told)];
 }
 
 static void begin_connection (sim_network_t *self, int client)
@@ -112,37 +167,46 @@ static void begin_connection (sim_network_t *self, int client)
     assert_non_null (connection);
     connection->number = ++self->connections_made;
     connection->client = client;
+    hws_random_init (&connection->random, self->seed * 1000003 + (uint64_t) client * 1009 +
+                                              self->clients[client].session.stats.connects);
     connection->broker_learns_at = connection->client_learns_at = HWS_NEVER;
     hws_list_append (&self->connections, &connection->link);
     self->clients[client].connection = connection;
+    sim_say (self, "client %d connects as #%" PRIu64 "%s", client, connection->number,
+             self->engine ? "" : ", in vain");
+    if (self->engine == NULL) { /* refused, or nobody answers at all */
+        sim_break_it (self, connection,
+                      hws_random_below (&connection->random, 10) ? SIM_TO_CLIENT : SIM_TO_NOBODY);
+    } else {
+        sim_counted (SIM_RESUMED, connection->number > (uint64_t) self->count);
+    }
 }
 
-static void break_it (sim_network_t *self, sim_connection_t *connection, bool is_silent)
+bool sim_break_told (sim_network_t *self, int client, sim_told_t told)
 {
-    if (connection->is_broken) {
-        return;
+    sim_connection_t *const connection = self->clients[client].connection;
+    if (connection == NULL || connection->is_broken) {
+        return false;
     }
-    connection->is_broken = true;
-    lose_tail (self, &connection->up);
-    lose_tail (self, &connection->down);
-    if (!is_silent || sim_below (self, 3) == 0) {
-        connection->broker_learns_at = self->now + (hws_ms_t) sim_below (self, 60);
-    }
-    if (!is_silent || sim_below (self, 3) == 0) {
-        connection->client_learns_at = self->now + (hws_ms_t) sim_below (self, 60);
-    }
+    sim_break_it (self, connection, told);
+    return true;
 }
 
 void sim_break (sim_network_t *self, int client, bool is_silent)
 {
-    if (self->clients[client].connection) {
-        break_it (self, self->clients[client].connection, is_silent);
+    sim_connection_t *const connection = self->clients[client].connection;
+    if (connection) {
+        sim_break_it (self, connection, is_silent ? anybody (connection) : SIM_TO_BOTH);
     }
 }
 
 void sim_kill (sim_network_t *self, int client)
 {
-    sim_break (self, client, sim_below (self, 2) == 0);
+    sim_connection_t *const connection = self->clients[client].connection;
+    if (connection) {
+        const bool is_told = hws_random_below (&connection->random, 2) == 0;
+        sim_break_it (self, connection, is_told ? SIM_TO_BROKER : SIM_TO_NOBODY);
+    }
     self->clients[client].is_dead = true;
 }
 
@@ -152,91 +216,30 @@ static void drop (sim_network_t *self, sim_connection_t *connection)
         self->clients[connection->client].connection = NULL;
     }
     hws_list_remove (&connection->link);
-    empty (&connection->up);
-    empty (&connection->down);
+    sim_lane_cut (&connection->up, 0);
+    sim_lane_cut (&connection->down, 0);
     free (connection);
 }
 
-/*  ---- The broker ---- */
-
-static void let_go (sim_network_t *self, void *payload)
+static void drop_the_dead (sim_network_t *self)
 {
-    self->tokens -= payload != NULL;
-    free (payload);
-}
-
-static void to_engine (sim_network_t *self, sim_connection_t *connection, packet_t *packet)
-{
-    uint8_t *const token = malloc (packet->size + 1);
-    assert_non_null (token);
-    memcpy (token, packet->bytes, packet->size);
-    hws_message_t message = {.frame_count = 1, .address = "virtual"};
-    if (packet->verb) {
-        message.frame_count = 2;
-        message.frame[0] = hws_bytes_of_text (packet->verb);
-        message.frame[1] = hws_bytes (token, packet->size);
-    } else {
-        message.frame[0] = hws_bytes (token, packet->size);
-        message.data = token;
-        message.payload = token;
-    }
-    self->tokens++;
-    const hws_address_t address = address_of (connection);
-    assert_int_equal (hws_engine_recv (self->engine, self->now, &address, &message), 0);
-    if (packet->verb || message.payload) {
-        let_go (self, token);
-    }
-    free (packet);
-}
-
-static void from_engine (sim_network_t *self, hws_effect_t *effect)
-{
-    sim_connection_t *const to = connection_at (self, &effect->to);
-    if (to == NULL || to->is_broken) {
-        return; /* lost, or on its way when the connection broke */
-    }
-    if (to->down.packets.count >= SIM_LANE_MAX) {
-        self->refused++;
-        hws_engine_refused (self->engine, self->now, effect);
-        return;
-    }
-    put (self, &to->down, effect->verb, effect->data ? effect->data : effect->payload,
-         effect->size);
-}
-
-static void run_broker (sim_network_t *self)
-{
-    for (hws_link_t *link = self->connections.head; link; link = link->next) {
+    for (hws_link_t *link = self->connections.head, *next; link; link = next) {
+        next = link->next;
         sim_connection_t *const connection = hws_container_of (link, sim_connection_t, link);
-        if (connection->broker_learns_at <= self->now) {
-            connection->broker_learns_at = HWS_NEVER;
-            const hws_address_t address = address_of (connection);
-            hws_engine_peer_gone (self->engine, self->now, &address);
-        }
-        packet_t *packet;
-        while ((packet = take (self, &connection->up))) {
-            to_engine (self, connection, packet);
+        const bool is_left = self->clients[connection->client].connection != connection ||
+                             self->clients[connection->client].is_dead;
+        if (connection->is_broken && is_left && connection->up.packets.count == 0 &&
+            connection->broker_learns_at == HWS_NEVER) {
+            drop (self, connection);
         }
     }
-    if (hws_engine_wake_at (self->engine) <= self->now) {
-        hws_engine_expire (self->engine, self->now);
-    }
-    hws_engine_flush (self->engine);
-    hws_effect_t effect;
-    while (hws_engine_pop (self->engine, &effect)) {
-        if (effect.kind == HWS_EFFECT_SEND) {
-            from_engine (self, &effect);
-        }
-        free (effect.data);
-        let_go (self, effect.payload);
-    }
-    engine_check (self->engine, self->tokens);
 }
 
 /*  ---- Clients ---- */
 
-static void to_client (sim_network_t *self, sim_client_t *client, packet_t *packet)
+static void to_client (sim_network_t *self, int i, sim_packet_t *packet)
 {
+    sim_client_t *const client = &self->clients[i];
     const hws_bytes_t bytes = hws_bytes (packet->bytes, packet->size);
     if (packet->verb) {
         hws_session_control (&client->session, self->now, hws_bytes_of_text (packet->verb), bytes);
@@ -251,6 +254,15 @@ static void to_client (sim_network_t *self, sim_client_t *client, packet_t *pack
     release (&received->base);
 }
 
+static void send_up (sim_network_t *self, int i, const hws_action_t *out)
+{
+    sim_connection_t *const connection = self->clients[i].connection;
+    if (connection && !connection->is_broken && out->size > 0) {
+        say_message (self, ">", i, connection->number, out->verb, out->data, out->size);
+        sim_lane_put (&connection->up, arrival (self, connection), out->verb, out->data, out->size);
+    }
+}
+
 static void from_client (sim_network_t *self, int i)
 {
     sim_client_t *const client = &self->clients[i];
@@ -261,11 +273,14 @@ static void from_client (sim_network_t *self, int i)
             begin_connection (self, i);
         } else if (out.kind == HWS_ACTION_DISCONNECT && client->connection) {
             sim_connection_t *const connection = client->connection;
-            break_it (self, connection, sim_below (self, 4) == 0);
+            sim_say (self, "client %d leaves #%" PRIu64, i, connection->number);
+            sim_break_it (self, connection,
+                          hws_random_below (&connection->random, 4) ? SIM_TO_BROKER
+                                                                    : SIM_TO_NOBODY);
             connection->client_learns_at = HWS_NEVER;
             client->connection = NULL;
-        } else if (client->connection && !client->connection->is_broken && out.size > 0) {
-            put (self, &client->connection->up, out.verb, out.data, out.size);
+        } else {
+            send_up (self, i, &out);
         }
         if (out.kind == HWS_ACTION_CONTROL) {
             free (out.data);
@@ -279,11 +294,14 @@ static void from_client (sim_network_t *self, int i)
 static void run_client (sim_network_t *self, int i)
 {
     sim_client_t *const client = &self->clients[i];
-    packet_t *packet;
-    while (client->connection && (packet = take (self, &client->connection->down))) {
-        to_client (self, client, packet);
+    sim_packet_t *packet;
+    while (client->connection &&
+           (packet = sim_lane_take (&client->connection->down, self->now)) != NULL) {
+        to_client (self, i, packet);
     }
     if (client->connection && client->connection->client_learns_at <= self->now) {
+        sim_say (self, "client %d learns that #%" PRIu64 " is broken", i,
+                 client->connection->number);
         client->connection->client_learns_at = HWS_NEVER;
         client->connection = NULL;
         hws_session_lost (&client->session, self->now, "broken", false);
@@ -294,44 +312,87 @@ static void run_client (sim_network_t *self, int i)
     from_client (self, i);
 }
 
-void sim_step (sim_network_t *self)
+/*  ---- The clock ---- */
+
+void sim_turn (sim_network_t *self)
 {
-    self->now += SIM_STEP_MS;
-    if (self->broker_stalled_until <= self->now) {
-        run_broker (self);
-    }
+    sim_broker_turn (self);
     for (int i = 0; i < self->count; i++) {
         if (!sim_is_stalled (self, i)) {
             run_client (self, i);
         }
     }
-    for (hws_link_t *link = self->connections.head, *next; link; link = next) {
-        next = link->next;
-        sim_connection_t *const connection = hws_container_of (link, sim_connection_t, link);
-        if (connection->is_broken && self->clients[connection->client].connection != connection &&
-            connection->up.packets.count == 0 && connection->broker_learns_at == HWS_NEVER) {
-            drop (self, connection);
-        }
+    drop_the_dead (self);
+}
+
+void sim_step (sim_network_t *self)
+{
+    self->now += SIM_STEP_MS;
+    sim_turn (self);
+}
+
+static hws_ms_t client_next_at (const sim_client_t *client)
+{
+    if (client->is_dead) {
+        return HWS_NEVER;
     }
+    hws_ms_t at = hws_session_wake_at (&client->session);
+    if (client->connection) {
+        at = hws_time_min (at, sim_lane_next_at (&client->connection->down));
+        at = hws_time_min (at, client->connection->client_learns_at);
+    }
+    return at > client->stalled_until ? at : client->stalled_until;
+}
+
+hws_ms_t sim_next_at (const sim_network_t *self)
+{
+    hws_ms_t at = sim_broker_next_at (self);
+    for (int i = 0; i < self->count; i++) {
+        at = hws_time_min (at, client_next_at (&self->clients[i]));
+    }
+    return at;
 }
 
 /*  ---- Birth and death ---- */
 
 /*  Of a client: it does not, it flushes by hand, or it lingers.  */
-static int64_t any_linger (sim_network_t *self)
+static int64_t any_linger (hws_random_t *random)
 {
-    const uint64_t kind = sim_below (self, 4);
-    return kind < 2 ? 0 : kind == 2 ? -1 : 1 + (int64_t) sim_below (self, 100);
+    const uint64_t kind = hws_random_below (random, 4);
+    return kind < 2 ? 0 : kind == 2 ? -1 : 1 + (int64_t) hws_random_below (random, 100);
+}
+
+int sim_add_client (sim_network_t *self)
+{
+    const int i = self->count;
+    if (i == SIM_CLIENTS_MAX) {
+        return -1;
+    }
+    hws_random_t random;
+    hws_random_init (&random, self->seed * 131 + (uint64_t) i);
+    hws_session_options_t options = {.seed = self->seed * 16 + (uint64_t) i,
+                                     .name = "sim",
+                                     .hash_key = {{self->seed, (uint64_t) i}},
+                                     .blocks = &s_test_blocks,
+                                     .connect_ms = -1,
+                                     .give_up_ms = 60000,
+                                     .linger_ms = any_linger (&random)};
+    options.client_id.bytes[0] = (uint8_t) (i + 1);
+    self->clients[i] = (sim_client_t){.dropped_at = HWS_NEVER, .abandoned_at = HWS_NEVER};
+    assert_int_equal (hws_session_init (&self->clients[i].session, &options, self->now), 0);
+    self->count++;
+    return i;
 }
 
 void sim_init (sim_network_t *self, uint64_t seed, int count)
 {
     memset (self, 0, sizeof *self);
     hws_random_init (&self->random, seed);
+    self->seed = seed;
     self->now = 1000000;
-    self->count = count;
+    self->drained_at = self->broker_back_at = HWS_NEVER;
     self->has_early = sim_below (self, 2) == 0;
-    const hws_engine_options_t options = {
+    self->options = (hws_engine_options_t){
         .broker_id = 99,
         .epoch = 1,
         .secret = {seed, 2},
@@ -363,17 +424,9 @@ void sim_init (sim_network_t *self, uint64_t seed, int count)
                    .batch_bytes = seed % 2 ? SIM_BATCH_BYTES_LEAST : SIM_BATCH_BYTES_MOST,
                    .buffer_bytes = {.state = HWS_NULL}},
     };
-    assert_int_equal (hws_engine_new (&self->engine, &options), 0);
+    sim_broker_begin (self);
     for (int i = 0; i < count; i++) {
-        hws_session_options_t client = {.seed = seed * 16 + (uint64_t) i,
-                                        .name = "sim",
-                                        .hash_key = {{seed, (uint64_t) i}},
-                                        .blocks = &s_test_blocks,
-                                        .connect_ms = -1,
-                                        .give_up_ms = 60000,
-                                        .linger_ms = any_linger (self)};
-        client.client_id.bytes[0] = (uint8_t) (i + 1);
-        assert_int_equal (hws_session_init (&self->clients[i].session, &client, self->now), 0);
+        sim_add_client (self);
     }
 }
 
@@ -386,12 +439,5 @@ void sim_fini (sim_network_t *self)
     for (int i = 0; i < self->count; i++) {
         hws_session_fini (&self->clients[i].session);
     }
-    hws_engine_abandon (self->engine);
-    hws_effect_t effect;
-    while (hws_engine_pop (self->engine, &effect)) {
-        free (effect.data);
-        let_go (self, effect.payload);
-    }
-    assert_int_equal (self->tokens, 0);
-    hws_engine_destroy (&self->engine);
+    sim_broker_end (self);
 }
