@@ -67,6 +67,8 @@ kill_at_once() { # PID
 arrived() { stat -c %s "$work/out/first" 2>/dev/null || echo 0; }
 has_arrived() { [ "$(arrived)" -ge "$1" ]; }
 
+title() { printf '\n== %s\n' "$*"; }
+
 report() { # TEXT
     printf '%-48s %9d of %d bytes have arrived\n' "$1" "$(arrived)" "$size"
 }
@@ -87,6 +89,7 @@ for part in 0 1 2 3; do
 done >"$work/fifo" &
 feeder=$!
 
+title "A stream, its broker and its receiver"
 start_broker
 start_receiver
 "$build/hawser-send" --anchor results --label first --wait ${patience}s "$work/fifo" \
@@ -122,9 +125,12 @@ wait "$receiver" || give_up "the receiver ended with $?"
 receiver=
 report "sender and receiver are done:"
 
-cat "$work/receiver.log" "$work/sender.log"
+title "What the three receivers said"
+cat "$work/receiver.log"
+title "What the sender said"
+cat "$work/sender.log"
 cmp "$work/input" "$work/out/first" || give_up "what arrived is not what was sent"
 kill "$broker"
 wait "$broker" || give_up "the broker ended with $?"
 broker=
-echo "All is right: $records records arrived, every one once."
+printf '\nAll is right: %d records arrived, every one once.\n' "$records"

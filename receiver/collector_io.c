@@ -409,7 +409,7 @@ void hws_collector_resume (hws_collector_t *self, hws_resume_t *resume)
 
 /*  An ending tells of what was delivered to this process, with what came twice. To the user it
  *  tells of all that was ever written.  */
-static hws_event_t whole (hws_collector_t *self, const hws_event_t *event)
+static void take_whole_ending (hws_collector_t *self, const hws_event_t *event, bool is_our_doing)
 {
     hws_event_t copy = *event;
     const hws_resume_sender_t *const sender = hws_resume_find (self->resume, event->sender_id);
@@ -417,7 +417,7 @@ static hws_event_t whole (hws_collector_t *self, const hws_event_t *event)
         copy.records = sender->records;
         copy.bytes = sender->bytes;
     }
-    return copy;
+    take_ending (self, &copy, is_our_doing);
 }
 
 /*  What the process has done with the event is to be put down with the next flush.  */
@@ -473,8 +473,11 @@ void hws_collector_take (hws_collector_t *self, const hws_event_t *event, bool i
     if (self->resume == NULL || event->kind == HWS_EVENT_CLOSED) {
         take_event (self, event, is_our_doing);
     } else if (!hws_resume_is_known (self->resume, event)) {
-        const hws_event_t copy = whole (self, event);
-        take_event (self, &copy, is_our_doing);
+        if (is_ending (event->kind)) {
+            take_whole_ending (self, event, is_our_doing);
+        } else {
+            take_event (self, event, is_our_doing);
+        }
         note (self, event);
     } else {
         count_owed (self, event);

@@ -220,6 +220,8 @@ static void finish (receive_t *self)
     }
     if (leaves_anchor (self)) {
         hws_receiver_leave (&self->receiver, LEAVE_MS);
+        hws_console_say (&self->console, HWS_LOG_INFO,
+                         "the anchor stays open for the next --resume %s", self->settings->resume);
         return;
     }
     self->is_closing = true;

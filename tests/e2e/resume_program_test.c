@@ -132,6 +132,7 @@ static void finish_pair (process_t *sender, process_t *receiver)
     assert_string_equal (event_wait (receiver, "record", "s0", 1).data, "two");
     assert_int_equal (event_count (receiver, "record", NULL), 1);
     assert_int_equal (event_count (receiver, "detached", "s0"), 1);
+    assert_int_equal (process_count_output (receiver, "\"records\":\"2\",\"bytes\":\"6\""), 1);
     assert_false (has_file ());
 }
 
@@ -143,6 +144,7 @@ static void stop_and_go_on (int signal)
 
     process_signal (receiver, signal);
     process_expect_exit (receiver, 128 + signal);
+    assert_int_equal (process_count_errors (receiver, "stays open for the next --resume"), 1);
     assert_true (has_file ());
     assert_true (process_is_running (sender));
     assert_int_equal (event_count (receiver, "cancelled", NULL), 0);
