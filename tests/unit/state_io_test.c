@@ -344,7 +344,7 @@ static int start_on_a_full_disk (fixture_t *self)
 {
     hws_state_t life;
     if (mkdir (self->directory, 0700) != 0 || unshare (CLONE_NEWNS) != 0 ||
-        mount (NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount ("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount ("tmpfs", self->directory, "tmpfs", 0, "size=4096,mode=0700") != 0) {
         return 77;
     }
