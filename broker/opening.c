@@ -178,9 +178,8 @@ static void present (pass_t *pass)
     hws_reason_t reason = "";
     hws_anchor_present (engine, anchor);
     hws_window_serve (engine, anchor);
-    const bool is_cancelled = anchor->state == HWS_ANCHOR_CLOSING &&
-                              (anchor->seats.count > 0 || anchor->cause != HWS_CAUSE_FINALIZED);
-    if (!is_cancelled && hws_token_check (engine, pass->request->cancel_token, reason) != 0) {
+    const bool is_over = anchor->state == HWS_ANCHOR_CLOSING && anchor->seats.count == 0;
+    if (!is_over && hws_token_check (engine, pass->request->cancel_token, reason) != 0) {
         hws_anchor_cancel (engine, anchor, HWS_CAUSE_REQUESTED, reason);
     } else if (pass->has_buried) {
         hws_anchor_seat_gone (engine, anchor);

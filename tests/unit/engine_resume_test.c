@@ -810,6 +810,34 @@ static void token_of_the_anchor_that_was_cancelled_closes_it (void **state)
                          "requested");
 }
 
+/*  As when the token is cancelled while the anchor finalizes.  */
+static void token_that_was_cancelled_overtakes_a_finalize (void **state)
+{
+    end (state);
+    begin (state);
+    const hws_engine_options_t options = world_options ();
+    const hws_open_t exclusive = {.kind = HWS_KIND_SPSC, .cancel_token = 78};
+    begin_stream (&options, &exclusive);
+    world_restart (&s_world);
+    reconnect_all ();
+    hws_control_t cancel = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = 78};
+    client_ask (s_sender, &cancel);
+    hws_position_t it = ended (HWS_RUN_FINALIZED, HWS_CAUSE_NONE, false);
+    it.flags |= HWS_POSITION_LAST;
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_POSITION);
+    batch_add_position (&batch, it);
+
+    anchor_resuming (s_receiver, 1, s_handle, &exclusive);
+    batch_send (&batch, s_receiver);
+
+    client_take_ok (s_receiver, HWS_VERB_OPEN);
+    take_attached (3, 3 * RECORD);
+    anchor_ack (s_receiver, s_stream.routing, 3, 3 * RECORD, true);
+    assert_string_equal (client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED)->as.anchor_closed.code,
+                         "requested");
+}
+
 #undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown (name, begin_restarted, end)
 
@@ -856,6 +884,7 @@ int main (void)
         TEST (handle_of_the_other_kind_is_told_so_as_ever),
         TEST (leaving_broker_ends_nothing_of_what_comes_back),
         TEST (token_of_the_anchor_that_was_cancelled_closes_it),
+        TEST (token_that_was_cancelled_overtakes_a_finalize),
     };
     return cmocka_run_group_tests_name ("resume", tests, NULL, NULL);
 }

@@ -299,6 +299,33 @@ static void last_acknowledged_ending_of_a_closing_anchor_closes_it (void **state
     assert_int_equal (hws_engine_counts (s_world.engine).anchors, 0);
 }
 
+/*  Its token, which the OPEN names again, was what closed it.  */
+static void anchor_that_its_token_has_closed_is_not_cancelled_anew (void **state)
+{
+    (void) state;
+    hws_control_t cancel = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = 78};
+    const hws_open_t open = {.cancel_token = 78};
+    const hws_handle_t handle = anchor_open (s_receiver, 2, "", &open);
+    const stream_t stream = stream_attach (s_sender, 2, handle);
+    client_ask (s_sender, &cancel);
+    client_forget (s_receiver);
+    hws_position_t it = stream_position (&stream, 0, 0, 0, 0);
+    it.flags = HWS_POSITION_ENDED | HWS_POSITION_CONSUMED | HWS_POSITION_LAST;
+    it.type = HWS_RUN_CANCELLED;
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_POSITION);
+    batch_add_position (&batch, it);
+    client_reconnect (s_receiver);
+
+    anchor_resuming (s_receiver, 2, handle, &open);
+    batch_send (&batch, s_receiver);
+
+    client_take_ok (s_receiver, HWS_VERB_OPEN);
+    assert_string_equal (client_take (s_receiver, HWS_VERB_ANCHOR_CLOSED)->as.anchor_closed.code,
+                         "requested");
+    assert_int_equal (hws_engine_counts (s_world.engine).anchors, 1);
+}
+
 /*  A receiver that has cancelled a sender drops its ending, but has passed its number.  */
 static void ending_that_the_receiver_passed_without_keeping_comes_again (void **state)
 {
@@ -763,6 +790,7 @@ int main (void)
         TEST (position_behind_the_ending_acknowledges_it),
         TEST (ending_of_the_broker_that_was_consumed_is_acknowledged),
         TEST (last_acknowledged_ending_of_a_closing_anchor_closes_it),
+        TEST (anchor_that_its_token_has_closed_is_not_cancelled_anew),
         TEST (ending_that_the_receiver_passed_without_keeping_comes_again),
         TEST (room_that_positions_free_is_given_to_who_waits),
         TEST (room_that_positions_free_is_given_to_a_large_record),
