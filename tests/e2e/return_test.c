@@ -83,6 +83,25 @@ static size_t expect_whole (process_t *const receivers[], size_t count)
     return repeats;
 }
 
+/*  Waits until the receiver has printed its share, or there is nothing left: the one before may
+ *  have printed more than its own.  */
+static void wait_for_share (process_t *receiver, process_t *const senders[SENDERS], size_t lines)
+{
+    const int64_t until = process_now () + 60000;
+    bool is_over = false;
+
+    while (!is_over && process_count_output (receiver, "") < lines) {
+        if (process_now () > until) {
+            process_fail ("the records stand still");
+        }
+        process_watch (1);
+        is_over = true;
+        for (size_t i = 0; i < SENDERS; i++) {
+            is_over = is_over && !process_is_running (senders[i]);
+        }
+    }
+}
+
 /*  Each receiver gets to print its share before it is ended by the signal.  */
 static size_t run_receivers (int signal)
 {
@@ -92,7 +111,7 @@ static size_t run_receivers (int signal)
     receivers[0] = start_receiver ();
     start_senders (senders);
     for (size_t i = 1; i < count; i++) {
-        process_wait_lines (receivers[i - 1], SENDERS * record_count () / (count + 1));
+        wait_for_share (receivers[i - 1], senders, SENDERS * record_count () / (count + 1));
         end_receiver (receivers[i - 1], signal);
         receivers[i] = start_receiver ();
     }
