@@ -6,7 +6,7 @@
 #   tests/soak/run.sh UNIT_TEST…
 #
 # HAWSER_BUILD says where everything is built (default build). SOAK_SECONDS: length of
-# the mixed load (120). STORM_ROUNDS: faults of the storm (80). SIM_SEEDS: simulated networks
+# the mixed load (120). STORM_ROUNDS: faults of a storm (60). SIM_SEEDS: simulated networks
 # (100000).
 set -u
 build=${HAWSER_BUILD:-build}
@@ -36,7 +36,7 @@ wrap parties_that_stand_still "SOAK=1 exec $build/tests/e2e/standstill_test"
 wrap who_comes_again "SOAK=1 exec $build/tests/e2e/again_test"
 wrap brokers_that_go_and_come "SOAK=1 exec $build/tests/e2e/outage_test"
 wrap receivers_that_return "SOAK=1 exec $build/tests/e2e/return_test"
-wrap a_storm "exec $build/tests/soak/storm_test"
+wrap storms "exec $build/tests/soak/storm_test"
 wrap simulated_networks "exec $build/tests/sim/sim --first 1000000 --seeds ${SIM_SEEDS:-100000}"
 wrap mixed_load "exec $build/tests/soak/load_test"
 

@@ -54,10 +54,15 @@ static size_t index_of (const ledger_t *self, const char *label)
     return i;
 }
 
+/*  Behind a restart of the broker a new receiver may not be told the label: then the id counts.  */
 static ledger_sender_t *find_or_add (ledger_t *self, const char *label, uint64_t sender)
 {
-    const size_t i = index_of (self, label);
+    size_t i = index_of (self, label);
 
+    if (*label == '\0') {
+        for (i = 0; i < self->count && self->senders[i].sender != sender; i++) {
+        }
+    }
     if (i == self->count) {
         assert_true (self->count < LEDGER_SENDERS_MAX);
         self->senders[self->count++] = (ledger_sender_t){.sender = sender, .is_new = true};
