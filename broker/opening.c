@@ -53,6 +53,22 @@ static void place (pass_t *pass)
     pass->has_buried = pass->anchor->seats.count < before;
 }
 
+/*  The anchor goes by this OPEN's token from now on, not by that of the one before. Returns 0 or
+ *  HWS_ENO_MEMORY, and it goes by that as before.  */
+static int take_token (pass_t *pass)
+{
+    hws_engine_t *const engine = pass->engine;
+    hws_target_t *const target = &pass->anchor->target;
+    hws_target_t first = {.kind = HWS_TARGET_ANCHOR}; /* takes what memory it needs */
+    if (hws_token_register (engine, &first, pass->request->cancel_token) != 0) {
+        return HWS_ENO_MEMORY;
+    }
+    hws_cancels_release (&engine->cancels, &target->node);
+    const int rc = hws_token_register (engine, target, pass->request->cancel_token);
+    hws_cancels_release (&engine->cancels, &first.node);
+    return rc;
+}
+
 /*  Moves the anchor to the peer. Returns 0, or the code of a refusal.  */
 static int take_over (pass_t *pass)
 {
@@ -66,7 +82,8 @@ static int take_over (pass_t *pass)
         return refuse (pass, HWS_ELIMIT, "the client has all the anchors that it may have");
     }
     hws_tombstone_t *const tombstone = hws_tombstone_new ();
-    if (tombstone == NULL) {
+    if (tombstone == NULL || take_token (pass) != 0) {
+        free (tombstone);
         return refuse (pass, HWS_ELIMIT, "the broker is out of memory");
     }
     hws_anchor_move (engine, anchor, pass->peer, pass->request->open_id, tombstone);

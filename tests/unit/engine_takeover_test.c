@@ -204,6 +204,51 @@ static void endings_that_were_not_acknowledged_come_again (void **state)
     expect_run (s_other, HWS_RUN_DETACHED, s_stream.routing, 4, 1);
 }
 
+/*  ---- By its token ---- */
+
+static void resume_with_token (client_t *receiver, uint64_t open_id, uint64_t token)
+{
+    const hws_open_t open = {.cancel_token = token};
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_POSITION);
+    batch_add_position (&batch, (hws_position_t){.flags = HWS_POSITION_LAST});
+    anchor_resuming (receiver, open_id, s_handle, &open);
+    batch_send (&batch, receiver);
+    client_take_ok (receiver, HWS_VERB_OPEN);
+    take_attached (receiver, 1, RECORD);
+}
+
+static void cancel_token (uint64_t token)
+{
+    hws_control_t cancel = {.verb = HWS_VERB_CANCEL_TOKEN, .as.token.token = token};
+    client_ask (s_sender, &cancel);
+    client_take_ok (s_sender, HWS_VERB_CANCEL_TOKEN);
+}
+
+static void token_of_who_took_over_cancels_the_anchor (void **state)
+{
+    (void) state;
+    resume_with_token (s_other, 5, 77);
+
+    cancel_token (77);
+
+    expect_ending (s_other, s_stream.routing, HWS_RUN_CANCELLED, "requested");
+}
+
+static void token_of_who_was_superseded_cancels_nothing (void **state)
+{
+    (void) state;
+    resume_with_token (s_other, 5, 77);
+    resume_with_token (s_receiver, 6, 78);
+    client_forget (s_receiver);
+
+    cancel_token (77);
+
+    client_expect_silence (s_receiver);
+    cancel_token (78);
+    expect_ending (s_receiver, s_stream.routing, HWS_RUN_CANCELLED, "requested");
+}
+
 /*  ---- By its own receiver ---- */
 
 static void receiver_goes_on_where_it_stands (void **state)
@@ -785,6 +830,8 @@ int main (void)
         TEST (who_took_over_owns_the_anchor),
         TEST (anchors_of_a_client_are_limited_also_when_it_takes_over),
         TEST (endings_that_were_not_acknowledged_come_again),
+        TEST (token_of_who_took_over_cancels_the_anchor),
+        TEST (token_of_who_was_superseded_cancels_nothing),
         TEST (receiver_goes_on_where_it_stands),
         TEST (receiver_is_away_until_its_last_position),
         TEST (position_behind_the_ending_acknowledges_it),
