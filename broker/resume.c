@@ -9,6 +9,16 @@
 
 /*  ---- Nobody's seats ---- */
 
+/*  A receiver that another had superseded, and that was not told, stands before what the other has
+ *  acknowledged: its sender has these records no more.  */
+static void check_position (hws_engine_t *engine, hws_seat_t *seat, const hws_attach_t *request)
+{
+    if (request->has_resume && request->resume.acked_seq > seat->next_seq) {
+        hws_seat_end (engine, seat, HWS_RUN_DROPPED, HWS_CAUSE_UNKNOWN,
+                      "its receiver has less than what was acknowledged", false);
+    }
+}
+
 /*  Gives nobody's seat to the client; a token that was cancelled before ends it.  */
 static int take_seat (hws_engine_t *engine, hws_seat_t *seat, hws_peer_t *peer,
                       const hws_attach_t *request, hws_attach_ok_t *answer, hws_reason_t reason)
@@ -25,6 +35,7 @@ static int take_seat (hws_engine_t *engine, hws_seat_t *seat, hws_peer_t *peer,
     if (hws_token_check (engine, request->cancel_token, reason) != 0) {
         hws_seat_end (engine, seat, HWS_RUN_CANCELLED, HWS_CAUSE_REQUESTED, reason, false);
     }
+    check_position (engine, seat, request);
     hws_attach_return (engine, seat, request, answer);
     return 0;
 }

@@ -475,6 +475,23 @@ static void wrong_resume_token_is_denied (void **state)
     client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_EDENIED);
 }
 
+/*  Another receiver had taken the anchor over, and acknowledged it; this one was never told.  */
+static void receiver_that_has_less_than_was_acknowledged_loses_the_stream (void **state)
+{
+    (void) state;
+    resume_with (position ());
+    take_attached (3, 3 * RECORD);
+
+    stream_resume (&s_stream, 4, 4 * RECORD);
+
+    const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+    assert_string_equal (ok->ending, "dropped");
+    assert_string_equal (ok->code, "unknown");
+    expect_ending (s_receiver, s_stream.routing, HWS_RUN_DROPPED, "unknown");
+    anchor_ack (s_receiver, s_stream.routing, 3, 3 * RECORD, true);
+    assert_int_equal (counts ().seats, 0);
+}
+
 static void first_attach_that_was_seated_finds_its_seat (void **state)
 {
     (void) state;
@@ -866,6 +883,7 @@ int main (void)
         TEST (anchor_whose_receiver_names_two_is_finalized_once),
         TEST (seat_that_nobody_resumes_is_dropped_after_the_grace),
         TEST (wrong_resume_token_is_denied),
+        TEST (receiver_that_has_less_than_was_acknowledged_loses_the_stream),
         TEST (first_attach_that_was_seated_finds_its_seat),
         TEST (seat_key_finds_nothing_at_another_anchor),
         TEST (senders_of_a_client_are_limited_also_when_they_resume),
