@@ -38,6 +38,9 @@ void hws_session_leave_answered (hws_session_t *self, hws_ms_t now,
                                  hws_session_receiver_t *receiver)
 {
     hws_session_settle (self, &receiver->leave);
+    if (receiver->epoch != self->epoch) {
+        return; /* it could not open the anchor yet: until it has */
+    }
     if (--receiver->leave_rounds > 0) {
         ask (self, now, &receiver->leave);
         return;

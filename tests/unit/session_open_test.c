@@ -629,6 +629,32 @@ static void a_receiver_that_leaves_says_on_the_next_connection_what_got_lost (vo
     assert_true (s_receivers[0].is_left);
 }
 
+static void answer_round (void)
+{
+    scripted_answer (&s_broker, (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token = {1}});
+}
+
+static void a_receiver_leaves_no_epoch_that_has_not_opened_its_anchor (void **state)
+{
+    (void) state;
+    open_anchors (1);
+    give_attached (0, 1, 0);
+    restart ();
+    hws_session_leave_anchor (session (), s_broker.now, &s_receivers[0]);
+    scripted_pump (&s_broker);
+    scripted_refuse (&s_broker, HWS_VERB_OPEN, HWS_EBUSY);
+
+    answer_round ();
+
+    assert_false (s_receivers[0].is_left);
+    scripted_pass (&s_broker, HWS_OPEN_AGAIN_MS);
+    scripted_answer (&s_broker, open_ok (0));
+    answer_round ();
+    assert_false (s_receivers[0].is_left);
+    answer_round ();
+    assert_true (s_receivers[0].is_left);
+}
+
 static void a_client_that_has_left_an_anchor_says_no_bye (void **state)
 {
     (void) state;
@@ -673,6 +699,7 @@ int main (void)
         TEST (an_anchor_that_was_to_go_on_is_not_cancelled_for_a_late_answer),
         TEST (what_was_acknowledged_is_heard_before_the_receiver_has_left),
         TEST (a_receiver_that_leaves_says_on_the_next_connection_what_got_lost),
+        TEST (a_receiver_leaves_no_epoch_that_has_not_opened_its_anchor),
         TEST (a_client_that_has_left_an_anchor_says_no_bye),
     };
     return cmocka_run_group_tests_name ("session_open", tests, NULL, NULL);
