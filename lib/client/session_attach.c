@@ -381,6 +381,10 @@ static void attach_accepted (hws_session_t *self, hws_ms_t now, hws_session_send
     } else if (is_resumed && !hws_tx_is_cut_for (&sender->tx, self->batch_bytes)) {
         give_back (self, sender, answer, HWS_ECANCELLED, HWS_CAUSE_INTERRUPTED,
                    "the broker takes only shorter messages than before");
+    } else if (is_resumed && answer->record_bytes > 0 &&
+               hws_tx_keeps_larger (&sender->tx, answer->record_bytes)) {
+        give_back (self, sender, answer, HWS_ECANCELLED, HWS_CAUSE_INTERRUPTED,
+                   "the anchor takes only shorter records than before");
     } else if (check_answer (sender, answer, fault)) {
         snprintf (self->error, sizeof self->error, "the broker's answer to ATTACH: %s", fault);
         give_back (self, sender, answer, HWS_EPROTOCOL, HWS_CAUSE_PROTOCOL, fault);

@@ -115,6 +115,9 @@ void hws_tx_set_batch_bytes (hws_tx_t *self, uint64_t batch_bytes);
 /*  Whether what was cut for that may go to a broker which takes messages of `batch_bytes`.  */
 bool hws_tx_is_cut_for (const hws_tx_t *self, uint64_t batch_bytes);
 
+/*  Whether it keeps a record of more than so many bytes.  */
+bool hws_tx_keeps_larger (const hws_tx_t *self, uint64_t record_bytes);
+
 /*  Appends one record. Returns 0, HWS_EWOULD_BLOCK when the window has no room (and
  *  then `want_bytes` is set if it never would have), HWS_ETOO_LARGE, HWS_EENDED
  *  after its own ending, HWS_ENO_MEMORY, or how the stream ended. After an error nothing

@@ -104,6 +104,30 @@ void hws_tx_fit (hws_tx_t *self)
     }
 }
 
+bool hws_tx_keeps_larger (const hws_tx_t *self, uint64_t record_bytes)
+{
+    uint64_t parts_size = 0; /* of a record's parts so far */
+    for (hws_link_t *link = self->slices.head; link; link = link->next) {
+        hws_tx_slice_t *const slice = hws_tx_slice_of (link);
+        if (slice->type != HWS_RUN_RECORDS) {
+            continue;
+        }
+        for (uint32_t i = 0; i < slice->count && slice->size > record_bytes; i++) {
+            const uint32_t wire =
+                hws_tx_slice_offset (slice, i + 1) - hws_tx_slice_offset (slice, i);
+            if (wire - HWS_RECORD_HEADER_SIZE > record_bytes) {
+                return true;
+            }
+        }
+        parts_size += slice->is_part ? slice->size - HWS_RECORD_HEADER_SIZE : 0;
+        if (parts_size > record_bytes) {
+            return true;
+        }
+        parts_size = slice->flags & HWS_RUN_MORE ? parts_size : 0;
+    }
+    return false;
+}
+
 /*  ---- WINDOW ---- */
 
 bool hws_tx_next_window (hws_tx_t *self, hws_window_t *window)

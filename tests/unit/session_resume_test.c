@@ -158,6 +158,40 @@ static void a_broker_of_shorter_messages_cannot_go_on (void **state)
     assert_string_equal (s_broker.of_streams.word[s_broker.of_streams.count - 1], "CANCEL");
 }
 
+/*  A new process of the receiver's has asked for less room.  */
+static void resume_with_a_large_record (uint64_t record_bytes)
+{
+    enum { LARGE = 50000 };
+    static const uint8_t record[LARGE];
+    scripted_attach ();
+    assert_int_equal (hws_tx_append (&s_sender.tx, record, LARGE), 0);
+    assert_int_equal (hws_tx_append (&s_sender.tx, record, 10), 0);
+    scripted_changed ();
+    scripted_restart ();
+    hws_control_t seat = scripted_seat_at (0, 0);
+    seat.as.attach_ok.record_bytes = record_bytes;
+    scripted_answer (&s_broker, seat);
+}
+
+static void an_anchor_of_shorter_records_cannot_take_what_is_kept (void **state)
+{
+    (void) state;
+
+    resume_with_a_large_record (49999);
+
+    scripted_expect_end (HWS_ECANCELLED, "interrupted");
+    assert_string_equal (s_broker.of_streams.word[s_broker.of_streams.count - 1], "CANCEL");
+}
+
+static void an_anchor_of_records_that_are_just_as_long_can (void **state)
+{
+    (void) state;
+
+    resume_with_a_large_record (50000);
+
+    assert_int_equal (s_sender.tx.state, HWS_TX_OPEN);
+}
+
 /*  ---- How it is refused ---- */
 
 static void a_receiver_that_did_not_come_back_has_abandoned_the_stream (void **state)
@@ -402,6 +436,8 @@ int main (void)
         SCRIPTED_TEST (limits_of_the_epoch_before_are_void),
         SCRIPTED_TEST (a_record_larger_than_the_new_window_is_asked_for),
         SCRIPTED_TEST (a_broker_of_shorter_messages_cannot_go_on),
+        SCRIPTED_TEST (an_anchor_of_shorter_records_cannot_take_what_is_kept),
+        SCRIPTED_TEST (an_anchor_of_records_that_are_just_as_long_can),
         SCRIPTED_TEST (a_receiver_that_did_not_come_back_has_abandoned_the_stream),
         SCRIPTED_TEST (a_broker_that_cannot_now_is_asked_twice_a_second),
         SCRIPTED_TEST (an_ending_that_the_receiver_has_consumed_is_clean),
