@@ -81,15 +81,14 @@ bool hws_rx_flush (hws_rx_t *self)
  *  it, and does not know what was acknowledged. False for one that is not known.  */
 static bool attached_again (hws_rx_t *self, const hws_run_t *run, const hws_attached_t *attached)
 {
-    hws_rx_stream_t *const stream =
-        hws_rx_find_sender (self->streams, self->handle, attached->sender_id);
+    hws_rx_stream_t *const stream = hws_rx_find_sender (self, attached->sender_id);
     if (stream) {
         hws_rx_bind (stream, run->stream);
         stream->seat_key = attached->seat_key;
         hws_rx_ask_ack (stream);
         return true;
     }
-    hws_rx_past_t *const past = hws_rx_find_past (self->streams, self->handle, attached->sender_id);
+    hws_rx_past_t *const past = hws_rx_find_past (self, attached->sender_id);
     if (past) {
         past->id = run->stream;
         hws_rx_past_ask_ack (self, past);

@@ -41,7 +41,6 @@ typedef enum {
     HWS_RX_STREAM_FINISHED /* the application has consumed its ending */
 } hws_rx_stream_state_t;
 
-typedef struct hws_rx hws_rx_t;
 typedef struct hws_rx_block hws_rx_block_t;
 
 struct hws_rx_stream {

@@ -19,7 +19,7 @@ hws_rx_past_t *hws_rx_past_new (hws_rx_t *rx, uint64_t sender_id)
         return NULL;
     }
     *past = (hws_rx_past_t){.sender_id = sender_id};
-    hws_rx_key_put (past->key, rx->handle, sender_id);
+    hws_rx_key_put (past->key, rx, sender_id);
     hws_map_insert (&rx->streams->past, &past->node, hws_bytes (past->key, sizeof past->key));
     hws_list_append (&rx->past, &past->link);
     if (rx->past.count > HWS_RX_REMEMBERED_MAX) {

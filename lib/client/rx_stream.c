@@ -51,7 +51,7 @@ hws_rx_stream_t *hws_rx_stream_new (hws_rx_t *self, const hws_run_t *run,
     stream->label = label;
     stream->next_seq = stream->consumed_seq = stream->acked_seq = run->first_seq;
     stream->next_bytes = stream->consumed_bytes = stream->acked_bytes = attached->next_bytes;
-    hws_rx_key_put (stream->sender_key, self->handle, stream->sender_id);
+    hws_rx_key_put (stream->sender_key, self, stream->sender_id);
     hws_map_insert (&self->streams->by_sender, &stream->sender_node,
                     hws_bytes (stream->sender_key, sizeof stream->sender_key));
     hws_rx_bind (stream, run->stream);
@@ -215,7 +215,7 @@ void hws_rx_refuse_stream (hws_rx_stream_t *stream)
 
 int hws_rx_cancel_sender (hws_rx_t *self, uint64_t sender_id, const char *reason)
 {
-    hws_rx_stream_t *const stream = hws_rx_find_sender (self->streams, self->handle, sender_id);
+    hws_rx_stream_t *const stream = hws_rx_find_sender (self, sender_id);
     if (!stream || stream->state != HWS_RX_STREAM_LIVE || self->state == HWS_RX_CLOSED) {
         return HWS_ENOT_FOUND;
     }

@@ -28,30 +28,27 @@ hws_rx_stream_t *hws_rx_find (const hws_rx_streams_t *self, uint64_t id)
     return node ? hws_container_of (node, hws_rx_stream_t, node) : NULL;
 }
 
-void hws_rx_key_put (uint8_t key[HWS_RX_KEY_SIZE], hws_handle_t handle, uint64_t sender_id)
+void hws_rx_key_put (uint8_t key[HWS_RX_KEY_SIZE], const hws_rx_t *rx, uint64_t sender_id)
 {
-    hws_put_u64 (key, handle.hi);
-    hws_put_u64 (key + 8, handle.lo);
-    hws_put_u64 (key + 16, sender_id);
+    memcpy (key, &rx, sizeof rx);
+    hws_put_u64 (key + sizeof rx, sender_id);
 }
 
-static hws_map_node_t *find (const hws_map_t *map, hws_handle_t handle, uint64_t sender_id)
+static hws_map_node_t *find (const hws_map_t *map, const hws_rx_t *rx, uint64_t sender_id)
 {
     uint8_t key[HWS_RX_KEY_SIZE];
-    hws_rx_key_put (key, handle, sender_id);
+    hws_rx_key_put (key, rx, sender_id);
     return hws_map_find (map, hws_bytes (key, sizeof key));
 }
 
-hws_rx_stream_t *hws_rx_find_sender (const hws_rx_streams_t *self, hws_handle_t handle,
-                                     uint64_t sender_id)
+hws_rx_stream_t *hws_rx_find_sender (const hws_rx_t *rx, uint64_t sender_id)
 {
-    hws_map_node_t *const node = find (&self->by_sender, handle, sender_id);
+    hws_map_node_t *const node = find (&rx->streams->by_sender, rx, sender_id);
     return node ? hws_container_of (node, hws_rx_stream_t, sender_node) : NULL;
 }
 
-hws_rx_past_t *hws_rx_find_past (const hws_rx_streams_t *self, hws_handle_t handle,
-                                 uint64_t sender_id)
+hws_rx_past_t *hws_rx_find_past (const hws_rx_t *rx, uint64_t sender_id)
 {
-    hws_map_node_t *const node = find (&self->past, handle, sender_id);
+    hws_map_node_t *const node = find (&rx->streams->past, rx, sender_id);
     return node ? hws_container_of (node, hws_rx_past_t, node) : NULL;
 }

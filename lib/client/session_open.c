@@ -316,6 +316,22 @@ static bool is_ours (const hws_session_receiver_t *receiver, hws_handle_t handle
     return is_new || hws_handle_equal (receiver->rx.handle, handle);
 }
 
+/*  The program has another receiver of the same anchor, which it has not removed: the broker, to
+ *  which both are one client, may not have told that one, and its streams are this one's.  */
+static void supersede (hws_session_t *self, const hws_session_receiver_t *by)
+{
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const receiver =
+            hws_container_of (link, hws_session_receiver_t, link);
+        if (receiver != by && hws_handle_equal (receiver->rx.handle, by->rx.handle) &&
+            receiver->rx.state != HWS_RX_OPENING) {
+            hws_session_finish_receiver (receiver, HWS_CAUSE_SUPERSEDED,
+                                         "another receiver took it over");
+            hws_rx_unbind (&receiver->rx);
+        }
+    }
+}
+
 void hws_session_open_answered (hws_session_t *self, hws_ms_t now, hws_session_receiver_t *receiver,
                                 const hws_control_t *control)
 {
@@ -343,6 +359,9 @@ void hws_session_open_answered (hws_session_t *self, hws_ms_t now, hws_session_r
     receiver->in_force = *answer;
     receiver->interval_ms = answer->heartbeat_interval_ms;
     hws_rx_opened (&receiver->rx, answer->handle, answer->record_bytes);
+    if (receiver->options.has_resume) {
+        supersede (self, receiver);
+    }
     hws_session_add_interval (self, receiver->interval_ms);
     hws_session_leave_again (self, now, receiver);
     receiver->notify (receiver);

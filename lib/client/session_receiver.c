@@ -104,10 +104,14 @@ void hws_session_close_due (hws_session_t *self, hws_ms_t now, hws_session_recei
 
 void hws_session_anchor_closed (hws_session_t *self, const hws_anchor_closed_t *message)
 {
-    hws_session_receiver_t *receiver = receiver_of (self->receivers.head);
-    while (receiver && (receiver->rx.state == HWS_RX_OPENING ||
-                        !hws_handle_equal (receiver->rx.handle, message->handle))) {
-        receiver = receiver_of (receiver->link.next);
+    hws_session_receiver_t *receiver = NULL; /* one that is closed only if there is no other */
+    for (hws_link_t *link = self->receivers.head; link; link = link->next) {
+        hws_session_receiver_t *const other = receiver_of (link);
+        const bool is_its = other->rx.state != HWS_RX_OPENING &&
+                            hws_handle_equal (other->rx.handle, message->handle);
+        if (is_its && (!receiver || receiver->rx.state == HWS_RX_CLOSED)) {
+            receiver = other;
+        }
     }
     if (receiver) {
         receiver->close_result = 0;

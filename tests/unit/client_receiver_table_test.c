@@ -482,7 +482,7 @@ static void anchors_follow_their_table (void **state)
 
 static const hws_rx_stream_t *the_stream (void)
 {
-    return hws_rx_find_sender (&session ()->streams, s_handle, SENDER_ID);
+    return hws_rx_find_sender (&s_receiver.rx, SENDER_ID);
 }
 
 static const char *stream_state (void)

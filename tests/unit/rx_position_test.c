@@ -255,7 +255,7 @@ static void ending_is_told_when_nothing_else_of_the_stream_is_kept (void **state
 
     let_takes_pass ();
 
-    assert_null (hws_rx_find_sender (&s_streams, s_rx.handle, 7));
+    assert_null (hws_rx_find_sender (&s_rx, 7));
     expect_ending (HWS_POSITION_ENDED | HWS_POSITION_CONSUMED, HWS_RUN_DETACHED, HWS_CAUSE_NONE);
     assert_int_equal (only_position ().next_seq, 3);
     assert_int_equal (only_position ().acked_seq, 3);

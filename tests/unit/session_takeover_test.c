@@ -14,8 +14,8 @@ static void begin (void)
     settle (&s_old);
 }
 
-/*  The client OTHER goes on with it.  */
-static void take_over (void)
+/*  The client goes on with it.  */
+static void take_over_by (int client)
 {
     memset (&s_receiver, 0, sizeof s_receiver);
     s_receiver.core.notify = receiver_notified;
@@ -23,8 +23,13 @@ static void take_over (void)
     s_receiver.core.options.resume.handle = s_old.core.rx.handle;
     s_receiver.core.options.resume.owner_token = s_old.core.in_force.owner_token;
     snprintf (s_receiver.core.options.name, sizeof s_receiver.core.options.name, "a");
-    hws_session_open (session (OTHER), s_network.now, &s_receiver.core);
+    hws_session_open (session (client), s_network.now, &s_receiver.core);
     hws_rx_reader_init (&s_receiver.reader, &s_receiver.core.rx);
+}
+
+static void take_over (void)
+{
+    take_over_by (OTHER);
 }
 
 static void send_some (int count)
@@ -71,6 +76,37 @@ static void receiver_that_is_there_is_superseded (void **state)
     settle (&s_receiver);
     assert_int_equal (s_receiver.last_ending, HWS_EVENT_DETACHED);
     assert_int_equal (s_sender.tx.result, 0);
+    finish ();
+}
+
+/*  The program has not removed the first one when it opens the second.  */
+static void receiver_of_the_same_client_is_superseded (void **state)
+{
+    (void) state;
+    begin ();
+    send_some (3);
+    settle (&s_old);
+
+    take_over_by (RECEIVER);
+    expect_behind (3);
+    settle (&s_receiver);
+    send_some (2);
+    settle (&s_receiver);
+    read_all (&s_old);
+
+    assert_int_equal (s_old.records, 3);
+    assert_string_equal (s_old.last_cause, "superseded");
+    assert_string_equal (s_old.closed_cause, "superseded");
+    assert_int_equal (s_receiver.records, 2);
+    network_restart (&s_network);
+    pass (&s_receiver, 2000);
+    send_some (1);
+    settle (&s_receiver);
+    hws_session_cancel (session (SENDER), s_network.now, &s_sender, "enough");
+    settle (&s_receiver);
+    assert_int_equal (s_receiver.records, 3);
+    assert_string_equal (s_receiver.last_cause, "interrupted");
+    remove_anchor (&s_old);
     finish ();
 }
 
@@ -230,6 +266,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         TEST (receiver_that_is_there_is_superseded),
+        TEST (receiver_of_the_same_client_is_superseded),
         TEST (receiver_that_was_away_learns_that_it_was_superseded),
         TEST (receiver_and_broker_come_again),
         TEST (close_while_the_broker_was_down_is_told_to_the_next_epoch),
