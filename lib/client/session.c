@@ -136,6 +136,7 @@ static void welcomed (hws_session_t *self, hws_ms_t now, const hws_hello_ok_t *a
     self->is_lost_since_up = false;
     self->was_up = true;
     self->backoff_ms = HWS_BACKOFF_MIN_MS;
+    self->is_broker_leaving &= !is_another && !is_new_epoch;
     self->broker_id = answer->broker_id;
     self->epoch = answer->epoch;
     self->error[0] = '\0';

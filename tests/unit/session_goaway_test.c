@@ -139,6 +139,21 @@ static void a_broker_that_comes_back_in_its_epoch_is_asked (void **state)
     assert_int_equal (scripted_attaches (), 1);
 }
 
+/*  The end of the connection was not seen.  */
+static void the_next_epoch_on_its_connection_is_asked (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    scripted_goaway ();
+    s_broker.epoch++;
+
+    scripted_resync (&s_broker);
+    scripted_welcome (&s_broker);
+
+    assert_int_equal (scripted_attaches (), 2);
+    assert_true (scripted_attach_asked ()->has_resume);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +166,7 @@ int main (void)
         SCRIPTED_TEST (a_seat_is_asked_for_again_on_the_connection_of_a_leaving_broker),
         SCRIPTED_TEST (a_broker_that_never_leaves_is_not_waited_for_too_long),
         SCRIPTED_TEST (a_broker_that_comes_back_in_its_epoch_is_asked),
+        SCRIPTED_TEST (the_next_epoch_on_its_connection_is_asked),
     };
     return cmocka_run_group_tests_name ("a broker that is leaving", tests, NULL, NULL);
 }
