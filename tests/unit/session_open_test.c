@@ -631,7 +631,8 @@ static void a_receiver_that_leaves_says_on_the_next_connection_what_got_lost (vo
 
 static void answer_round (void)
 {
-    scripted_answer (&s_broker, (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token = {1}});
+    scripted_answer (&s_broker,
+                     (hws_control_t){.verb = HWS_VERB_RESERVE_TOKEN, .as.token.token = 1});
 }
 
 static void a_receiver_leaves_no_epoch_that_has_not_opened_its_anchor (void **state)

@@ -22,6 +22,16 @@ static hws_tx_state_t state_of (hws_client_t *client, const hws_session_sender_t
     return state;
 }
 
+static hws_client_t *follow (hws_client_t *root)
+{
+    hws_client_t *private;
+    hws_client_lock (root);
+    const int rc = hws_client_follow (root, "ipc:///nonexistent/front", root, &private);
+    hws_client_unlock (root, false);
+    assert_int_equal (rc, 0);
+    return private;
+}
+
 static void an_attach_at_a_private_client_is_cancelled_at_once (void **state)
 {
     (void) state;
@@ -33,7 +43,7 @@ static void an_attach_at_a_private_client_is_cancelled_at_once (void **state)
     hws_session_sender_t sender = {.notify = ignore, .anchor = "a", .cancel_token = TOKEN};
     hws_session_sender_t other = {.notify = ignore, .anchor = "a", .cancel_token = TOKEN + 1};
     assert_int_equal (hws_client_new (&root, &options), 0);
-    assert_int_equal (hws_client_follow (root, "ipc:///nonexistent/front", root, &private), 0);
+    private = follow (root);
     hws_client_lock (private);
     hws_session_attach (&private->session, hws_clock_ms (), &sender);
     hws_session_attach (&private->session, hws_clock_ms (), &other);
@@ -66,7 +76,7 @@ static void a_token_that_was_cancelled_on_the_way_holds_at_a_private_client (voi
     hws_session_sender_t sender = {.notify = ignore, .anchor = "a", .cancel_token = TOKEN};
     assert_int_equal (hws_client_new (&root, &options), 0);
     assert_int_equal (hws_client_cancel_token (root, TOKEN, "enough", 0), HWS_EWOULD_BLOCK);
-    assert_int_equal (hws_client_follow (root, "ipc:///nonexistent/front", root, &private), 0);
+    private = follow (root);
 
     hws_client_lock (private);
     hws_session_attach (&private->session, hws_clock_ms (), &sender);
