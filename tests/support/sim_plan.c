@@ -268,7 +268,8 @@ static void do_crash_receiver (const sim_fault_t *fault, bool is_for_good)
         return;
     }
     /* What it asked for may come when its heir is there already. */
-    anchor->is_contested |= receiver->core.rx.state == HWS_RX_OPENING;
+    anchor->is_contested |=
+        receiver->core.rx.state == HWS_RX_OPENING || hws_map_node_is_in (&receiver->core.open.node);
     /* Whoever lives in that process dies with it. */
     sim_kill (&sim_world.net, receiver->client);
     for (int i = 0; i < sim_world.anchor_count; i++) {
