@@ -59,20 +59,13 @@ static int take_identity (hws_engine_t *engine, hws_anchor_t *self, const hws_op
         self->next_sender_id = 1;
         return 0;
     }
-    const size_t size = request->resume.unseen_count * sizeof *self->unseen;
-    if (size > 0) {
-        self->unseen = malloc (size);
-        if (self->unseen == NULL) {
-            return HWS_ENO_MEMORY;
-        }
-        memcpy (self->unseen, request->resume.unseen, size);
-    }
-    self->unseen_count = request->resume.unseen_count;
-    self->highest_sender_id = request->resume.highest_sender_id;
     self->handle = request->resume.handle;
     self->next_sender_id = hws_young_first_id (engine, self->handle);
-    if (self->next_sender_id <= self->highest_sender_id) {
-        self->next_sender_id = self->highest_sender_id + 1;
+    if (hws_unseen_init (&self->unseen, request, self->next_sender_id) != 0) {
+        return HWS_ENO_MEMORY;
+    }
+    if (self->next_sender_id <= request->resume.highest_sender_id) {
+        self->next_sender_id = request->resume.highest_sender_id + 1;
     }
     return 0;
 }
@@ -86,7 +79,7 @@ hws_anchor_t *hws_anchor_new (hws_engine_t *engine, hws_peer_t *owner, const hws
     self->tombstone = hws_tombstone_new ();
     if (self->tombstone == NULL || take_identity (engine, self, request) != 0 ||
         hws_token_register (engine, &self->target, request->cancel_token) != 0) {
-        free (self->unseen);
+        hws_unseen_fini (&self->unseen);
         free (self->tombstone);
         free (self);
         return NULL;
@@ -139,7 +132,7 @@ void hws_anchor_free (hws_engine_t *engine, hws_anchor_t *self)
     engine->buffer_bytes -= self->buffer_bytes;
     self->owner->buffer_bytes -= self->buffer_bytes;
     hws_engine_measure (engine);
-    free (self->unseen);
+    hws_unseen_fini (&self->unseen);
     free (self->tombstone);
     free (self->reason);
     free (self);

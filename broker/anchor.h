@@ -12,6 +12,7 @@
 #include "broker/dedicated.h"
 #include "broker/engine.h"
 #include "broker/target.h"
+#include "broker/unseen.h"
 #include "proto/batch.h"
 
 typedef struct hws_peer hws_peer_t;
@@ -67,10 +68,7 @@ struct hws_anchor {
 
     hws_dedicated_t dedicated;
 
-    /* What the OPEN told that made it anew, in another life of the broker. */
-    uint64_t highest_sender_id; /* of those that its receiver knew */
-    hws_range_t *unseen;        /* owned; ids below that it did not know; null for none */
-    uint32_t unseen_count;
+    hws_unseen_t unseen; /* none if it was not made anew, in another life of the broker */
 
     uint16_t cause;             /* of its end, in CLOSING */
     char *reason;               /* owned; null for none */

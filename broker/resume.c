@@ -66,21 +66,6 @@ bool hws_resume_first (hws_engine_t *engine, const hws_anchor_t *anchor, hws_pee
 
 /*  ---- No seat ---- */
 
-/*  Whether the sender may have had a seat of which the receiver never heard.  */
-static bool is_unheard_of (const hws_engine_t *engine, const hws_anchor_t *anchor,
-                           uint64_t sender_id)
-{
-    if (!hws_young_is_earlier (engine, anchor->handle) || sender_id == 0 ||
-        sender_id >= hws_young_first_id (engine, anchor->handle)) {
-        return false;
-    }
-    bool is_unseen = sender_id > anchor->highest_sender_id;
-    for (uint32_t i = 0; i < anchor->unseen_count && !is_unseen; i++) {
-        is_unseen = sender_id >= anchor->unseen[i].first && sender_id < anchor->unseen[i].end;
-    }
-    return is_unseen;
-}
-
 /*  The sender goes on where itself knows to be acknowledged.  */
 static int make_seat (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *peer,
                       const hws_attach_t *request, hws_attach_ok_t *answer, hws_reason_t reason)
@@ -97,11 +82,14 @@ static int make_seat (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *pe
     if (code != 0) {
         return code;
     }
-    hws_seat_t *const seat = hws_seat_new (engine, anchor, peer, request);
+    hws_seat_t *const seat = hws_unseen_reserve (&anchor->unseen) == 0
+                                 ? hws_seat_new (engine, anchor, peer, request)
+                                 : NULL;
     if (seat == NULL) {
         snprintf (reason, sizeof (hws_reason_t), "the broker is out of memory");
         return HWS_ELIMIT;
     }
+    hws_unseen_remove (&anchor->unseen, request->resume.sender_id);
     if (hws_token_check (engine, request->cancel_token, reason) != 0) {
         hws_seat_end (engine, seat, HWS_RUN_CANCELLED, HWS_CAUSE_REQUESTED, reason, false);
     }
@@ -122,7 +110,7 @@ static int resume_at (hws_engine_t *engine, hws_anchor_t *anchor, hws_peer_t *pe
                   (unsigned long long) sender_id);
         return HWS_EDENIED;
     }
-    if (!is_unheard_of (engine, anchor, sender_id)) {
+    if (!hws_unseen_has (&anchor->unseen, sender_id)) {
         hws_attach_describe_end (HWS_RUN_DROPPED, HWS_CAUSE_UNKNOWN, NULL, answer);
         return 0;
     }

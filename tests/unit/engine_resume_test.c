@@ -628,6 +628,29 @@ static void sender_in_a_range_that_was_not_seen_is_seated (void **state)
     }
 }
 
+static void sender_that_was_never_seen_is_seated_once (void **state)
+{
+    (void) state;
+    anchor_resume (s_receiver, 1, s_handle, 0, NULL, 0);
+    client_take_ok (s_receiver, HWS_VERB_OPEN);
+    stream_resume (&s_stream, 4, 4 * RECORD);
+    client_take_ok (s_sender, HWS_VERB_ATTACH);
+    take_attached (4, 4 * RECORD);
+    stream_end (&s_stream);
+    anchor_ack (s_receiver, s_stream.routing, 5, 4 * RECORD + HWS_ENDING_HEADER_SIZE, true);
+    client_forget (s_sender);
+    world_advance (&s_world, WORLD_ORPHAN_MS); /* its ending is forgotten */
+    assert_int_equal (counts ().tombstones, 0);
+
+    stream_resume (&s_stream, 4, 4 * RECORD);
+
+    const hws_attach_ok_t *const ok = &client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok;
+    assert_true (ok->has_ended);
+    assert_string_equal (ok->ending, "dropped");
+    assert_string_equal (ok->code, "unknown");
+    assert_int_equal (counts ().seats, 0);
+}
+
 static void id_of_this_epoch_is_never_a_resumed_one (void **state)
 {
     (void) state;
@@ -892,6 +915,7 @@ int main (void)
         TEST (seat_of_another_client_is_denied),
         TEST (sender_that_the_receiver_never_saw_goes_on_at_its_own_positions),
         TEST (sender_in_a_range_that_was_not_seen_is_seated),
+        TEST (sender_that_was_never_seen_is_seated_once),
         TEST (id_of_this_epoch_is_never_a_resumed_one),
         TEST (stream_that_ended_meanwhile_ends_its_seat),
         TEST (stream_that_ended_and_was_never_seen_gets_no_seat),
