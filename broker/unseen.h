@@ -16,8 +16,8 @@ typedef struct {
 } hws_unseen_t;
 
 /*  Begins with the ranges that an OPEN with `resume` told, and all above its highest_sender_id; ids
- *  from `end` on are not of an earlier epoch. The ranges ascend: of one that does not, what is below
- *  the one before it is left out. Returns 0, or HWS_ENO_MEMORY: there are none then.  */
+ *  from `end` on are not of an earlier epoch. The ranges ascend: of one that does not, what is
+ * below the one before it is left out. Returns 0, or HWS_ENO_MEMORY: there are none then.  */
 int hws_unseen_init (hws_unseen_t *self, const hws_open_t *request, uint64_t end);
 void hws_unseen_fini (hws_unseen_t *self);
 

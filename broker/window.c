@@ -264,6 +264,7 @@ void hws_window_begin (hws_seat_t *seat)
 
 void hws_window_restore (hws_seat_t *seat)
 {
+    seat->limit_seq = seat->next_seq; /* all that came may be rewound */
     seat->limit_bytes = seat->next_bytes;
     extend (seat);
 }

@@ -390,6 +390,27 @@ static void exiting_seat_that_came_back_may_be_rewound (void **state)
     client_take_run (s_receiver, HWS_RUN_DETACHED);
 }
 
+/*  A large record had moved the limit beyond the window, or the window was larger.  */
+static void records_beyond_the_window_that_came_back_may_be_rewound (void **state)
+{
+    (void) state;
+    s_world.options.anchors.window_records = 1;
+    world_restart (&s_world);
+    reconnect_all ();
+    resume_with (position ());
+    stream_resume (&s_stream, 1, RECORD);
+    client_take_ok (s_sender, HWS_VERB_ATTACH);
+    anchor_open (s_receiver, 1, "results", NULL);
+    client_forget (s_receiver);
+
+    s_stream.next_seq = 1;
+    s_stream.next_bytes = RECORD;
+    stream_send (&s_stream, 2, 8);
+
+    assert_int_equal (hws_engine_stats (s_world.engine)->credit_violations, 0);
+    assert_int_equal (client_take_run (s_receiver, HWS_RUN_RECORDS)->count, 2);
+}
+
 static void finalized_anchor_closes_when_its_ending_is_consumed (void **state)
 {
     for (int is_consumed = 0; is_consumed <= 1; is_consumed++) {
@@ -902,6 +923,7 @@ int main (void)
         TEST (ending_of_the_broker_that_was_not_consumed_comes_again),
         TEST (clean_ending_that_was_not_consumed_makes_an_exiting_seat),
         TEST (exiting_seat_that_came_back_may_be_rewound),
+        TEST (records_beyond_the_window_that_came_back_may_be_rewound),
         TEST (finalized_anchor_closes_when_its_ending_is_consumed),
         TEST (anchor_whose_receiver_names_two_is_finalized_once),
         TEST (seat_that_nobody_resumes_is_dropped_after_the_grace),
