@@ -101,6 +101,8 @@ static void note_heard (sim_network_t *self, const sim_connection_t *connection,
     if (packet->verb && strcmp (packet->verb, "HELLO") == 0) {
         client->heard_on = connection->number;
         postpone (self, client, false);
+        /* An ending that waits for its sender does so no longer than the client is silent. */
+        client->dropped_at = hws_time_min (client->dropped_at, self->now + 3 * SIM_INTERVAL_MS);
     } else if (client->heard_on == connection->number) {
         postpone (self, client, true);
     }

@@ -122,6 +122,7 @@ static void see_ending (sim_receiver_t *self, sim_shown_t *shown, const hws_even
 {
     self->live--;
     shown->has_ended = true;
+    shown->ended_at = sim_world.net.now;
     shown->ending = event->kind;
     snprintf (shown->cause, sizeof shown->cause, "%s", event->cause ? event->cause : "none");
     if (event->kind == HWS_EVENT_FINALIZED) {
@@ -154,6 +155,12 @@ static int sender_of (const sim_receiver_t *self, const hws_event_t *event)
     return -1;
 }
 
+/*  The broker remembers the ending no more.  */
+static bool is_forgotten (const sim_shown_t *shown)
+{
+    return shown->has_ended && sim_world.net.now >= shown->ended_at + SIM_ORPHAN_MS;
+}
+
 static void see (sim_receiver_t *self, const hws_event_t *event)
 {
     assert_false (self->is_closed);
@@ -172,7 +179,8 @@ static void see (sim_receiver_t *self, const hws_event_t *event)
                  event->cause ? event->cause : "");
     }
     if (event->kind == HWS_EVENT_ATTACHED && event->sender_id != shown->sender_id &&
-        (sim_world.net.clients[sender->client].was_forgotten || sim_world.net.is_forgetful)) {
+        (sim_world.net.clients[sender->client].was_forgotten || sim_world.net.is_forgetful ||
+         is_forgotten (shown))) {
         /* Nobody remembers an attach that was answered, or ended, so long ago: it is made
            anew, as another sender. */
         self->live -= shown->is_known && !shown->has_ended;

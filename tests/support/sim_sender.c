@@ -43,6 +43,7 @@ static void learn (sim_sender_t *self)
     snprintf (self->reason, sizeof self->reason, "%.60s", tx->reason);
     self->records = tx->records;
     self->sender_id = tx->sender_id;
+    self->handle = self->core.handle;
     self->is_ended_here = self->core.is_ended_here;
     sim_say (&sim_world.net, "sender %d learns %s %s (%s), %" PRIu64 " records", self->number,
              hws_error_word (self->result), self->cause, self->reason, self->records);

@@ -145,13 +145,31 @@ static bool is_lost_with_broker (const sim_sender_t *sender)
            strcmp (receiver->closed_cause, "abandoned") != 0;
 }
 
-/*  The sender alone knew how its stream had ended when the broker went, and was away for so long
- *  that the next one gave it up.  */
+/*  The sender was away for so long that the broker gave its stream up, though one of the ends knew
+ *  another ending: the receiver had not acknowledged the sender's own, or the broker that had told
+ *  the sender is gone.  */
 static bool is_given_up (const sim_sender_t *sender, const sim_shown_t *shown)
 {
-    return sim_world.net.options.epoch > 1 && sender->result != 0 &&
-           sim_world.net.clients[sender->client].was_away &&
-           strcmp (shown->cause, "transport") == 0;
+    return sim_world.net.clients[sender->client].was_away && sender->result != 0 &&
+           (strcmp (sender->cause, "transport") == 0 ||
+            (sim_world.net.options.epoch > 1 && strcmp (shown->cause, "transport") == 0));
+}
+
+/*  Each of the two cancelled it, and the broker that knew of the first is gone.  */
+static bool is_cancelled_twice (const sim_sender_t *sender, const sim_shown_t *shown)
+{
+    return sim_world.net.options.epoch > 1 && sender->result == HWS_ECANCELLED &&
+           shown->ending == HWS_EVENT_CANCELLED && strcmp (sender->cause, "interrupted") == 0 &&
+           strcmp (shown->cause, "requested") == 0;
+}
+
+/*  It had a seat at an anchor of which no receiver knows: the broker went before it answered OPEN,
+ *  and the receiver opened another.  */
+static bool is_at_another_anchor (const sim_sender_t *sender)
+{
+    return sim_world.net.options.epoch > 1 && sender->sender_id != 0 &&
+           strcmp (sender->cause, "abandoned") == 0 &&
+           !hws_handle_equal (sender->handle, sim_world.anchors[sender->anchor].handle);
 }
 
 /*  A finalize of an exclusive anchor was on its way to the receiver, whether it got there or
@@ -212,7 +230,7 @@ static void check_agreement (const sim_sender_t *sender)
     }
     sim_counted (SIM_PAIRS_AGREED, 1);
     const sim_shown_t *const shown = &last->shown[sender->number];
-    if (is_given_up (sender, shown)) {
+    if (is_given_up (sender, shown) || is_cancelled_twice (sender, shown)) {
         return;
     }
     if (sender->result == 0) {
@@ -242,8 +260,9 @@ static bool has_receiver (const sim_sender_t *sender)
  *  anchor was finalized before.  */
 static void check_success (const sim_sender_t *sender)
 {
-    if (sender->result == HWS_ELIMIT && sender->sender_id == 0 && sim_memory.failures > 0) {
-        return; /* a broker without memory may refuse */
+    const bool is_refused = sender->result == HWS_ELIMIT || sender->result == HWS_ECLOSED;
+    if (is_refused && sender->sender_id == 0 && sim_memory.failures > 0) {
+        return; /* a broker without memory may refuse, or does not say that it leaves */
     }
     if (strcmp (sender->cause, "abandoned") == 0 && sim_memory.failures > 0) {
         return; /* it may not hear a receiver in time */
@@ -260,8 +279,8 @@ static void check_success (const sim_sender_t *sender)
 static void check_sender (const sim_sender_t *sender)
 {
     const sim_anchor_t *const anchor = &sim_world.anchors[sender->anchor];
-    const bool is_known =
-        !sim_world.was_lost && !is_forgotten (sender) && !is_lost_with_broker (sender);
+    const bool is_known = !sim_world.was_lost && !is_forgotten (sender) &&
+                          !is_lost_with_broker (sender) && !is_at_another_anchor (sender);
     if (is_known) {
         check_handing_over (sender);
         check_truth (sender);

@@ -48,6 +48,7 @@ typedef struct {
     char reason[64];
     uint64_t records;
     uint64_t sender_id;
+    hws_handle_t handle;   /* of the anchor that seated it; zero: none did */
     bool is_ended_here;    /* without the broker's word, or nobody was left to hear it */
     bool may_be_cancelled; /* somebody asked for it */
 } sim_sender_t;
@@ -57,6 +58,7 @@ typedef struct {
     uint64_t sender_id; /* as which it came last */
     bool is_known;
     bool has_ended;
+    hws_ms_t ended_at;
     bool has_records;
     hws_event_kind_t ending;
     char cause[32];
