@@ -156,16 +156,9 @@ static uint64_t held_bytes (const hws_position_t *position)
     return bytes > ending ? bytes - ending : 0;
 }
 
-static bool may_live (const hws_engine_t *engine, const hws_anchor_t *anchor, uint64_t bytes)
-{
-    const hws_optional_t most = anchor->max_senders;
-    return anchor->live_count < engine->options.limits.senders_per_anchor &&
-           (most.state != HWS_VALUE || anchor->live_count < most.value) &&
-           hws_window_fits (anchor, bytes, true);
-}
-
 /*  Gives it the ending that it has at its receiver. One that cannot live, for it takes more than
- *  its anchor has, is ended here.  */
+ *  its anchor has, is ended here; but not for max_senders: it had its seat, and another had one
+ *  beside it that had ended, of which the receiver was not told yet.  */
 static void restore_ending (hws_engine_t *engine, hws_seat_t *self, const hws_position_t *position,
                             uint64_t bytes)
 {
@@ -218,7 +211,7 @@ void hws_seat_restore (hws_engine_t *engine, hws_anchor_t *anchor, hws_seat_t *s
     engine->seat_count++;
     engine->stats.attached++;
     hws_seat_link_up (engine, self);
-    if ((position->flags & HWS_POSITION_ENDED) || !may_live (engine, anchor, bytes)) {
+    if ((position->flags & HWS_POSITION_ENDED) || !hws_window_fits (anchor, bytes, true)) {
         restore_ending (engine, self, position, bytes);
     } else {
         anchor->live_count++;

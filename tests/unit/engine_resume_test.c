@@ -390,6 +390,41 @@ static void exiting_seat_that_came_back_may_be_rewound (void **state)
     client_take_run (s_receiver, HWS_RUN_DETACHED);
 }
 
+/*  A sender had ended, and made room for the next, before its receiver was told.  */
+static void senders_that_come_back_count_for_no_limit_of_new_ones (void **state)
+{
+    const hws_open_t opens[] = {{.max_senders = {HWS_VALUE, 1}}, {.kind = HWS_KIND_SPSC}};
+    for (size_t i = 0; i < 2; i++) {
+        end (state);
+        begin (state);
+        const hws_engine_options_t options = world_options ();
+        begin_stream (&options, &opens[i]);
+        stream_end (&s_stream);
+        stream_t second = stream_attach (s_sender, 2, s_handle);
+        world_restart (&s_world);
+        reconnect_all ();
+
+        hws_open_t open = opens[i];
+        open.resume.highest_sender_id = second.sender_id;
+        anchor_resuming (s_receiver, 1, s_handle, &open);
+        hws_position_t last = stream_position (&second, 0, 0, 0, 0);
+        last.flags = HWS_POSITION_LAST;
+        batch_t batch;
+        batch_begin (&batch, HWS_BATCH_POSITION);
+        batch_add_position (&batch, position ());
+        batch_add_position (&batch, last);
+        batch_send (&batch, s_receiver);
+        client_take_ok (s_receiver, HWS_VERB_OPEN);
+
+        stream_resume (&second, 0, 0);
+        assert_false (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.has_ended);
+        stream_resume (&s_stream, 1, RECORD);
+        assert_false (client_take_ok (s_sender, HWS_VERB_ATTACH)->as.attach_ok.has_ended);
+        stream_ask (s_sender, 3, s_handle);
+        client_take_refusal (s_sender, HWS_VERB_ATTACH, HWS_EMAX_SENDERS);
+    }
+}
+
 /*  A large record had moved the limit beyond the window, or the window was larger.  */
 static void records_beyond_the_window_that_came_back_may_be_rewound (void **state)
 {
@@ -923,6 +958,7 @@ int main (void)
         TEST (ending_of_the_broker_that_was_not_consumed_comes_again),
         TEST (clean_ending_that_was_not_consumed_makes_an_exiting_seat),
         TEST (exiting_seat_that_came_back_may_be_rewound),
+        TEST (senders_that_come_back_count_for_no_limit_of_new_ones),
         TEST (records_beyond_the_window_that_came_back_may_be_rewound),
         TEST (finalized_anchor_closes_when_its_ending_is_consumed),
         TEST (anchor_whose_receiver_names_two_is_finalized_once),
