@@ -241,6 +241,9 @@ static void do_lane (const sim_fault_t *fault)
     }
     if (fault->kind == SIM_FAULT_FULL) {
         connection->full_until = sim_world.net.now + fault->length_ms;
+        /* Who does not read for so long is away. */
+        sim_world.net.clients[connection->client].was_away |=
+            fault->length_ms > 3 * SIM_INTERVAL_MS;
         sim_counted (SIM_FULL, 1);
     } else if (fault->kind == SIM_FAULT_LOSE_GRANTS) {
         connection->grants_to_lose = 1 + (int) (fault->how % 4);

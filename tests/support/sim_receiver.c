@@ -74,8 +74,9 @@ static void see_closed (sim_receiver_t *self, const char *cause)
     self->is_closed = true;
     snprintf (self->closed_cause, sizeof self->closed_cause, "%s", cause);
     sim_say (net, "receiver %d is shown closed(%s)", number_of (self), cause);
-    if (self->is_cancelled || net->is_forgetful || net->clients[self->client].was_forgotten) {
-        return; /* by itself, or with a broker that was lost */
+    if (self->is_cancelled || net->is_forgetful || net->clients[self->client].was_forgotten ||
+        strcmp (cause, "transport") == 0) {
+        return; /* by itself, or with a broker that was lost or given up */
     }
     if (strcmp (cause, "superseded") == 0) {
         anchor_of (self)->told++;
@@ -131,8 +132,15 @@ static void see_ending (sim_receiver_t *self, sim_shown_t *shown, const hws_even
     }
 }
 
+/*  A sender whose ATTACH was not answered, and who has not come back.  */
+static void see_stranger (sim_receiver_t *self, const hws_event_t *event)
+{
+    assert_int_not_equal (event->kind, HWS_EVENT_RECORD);
+    self->live += event->kind == HWS_EVENT_ATTACHED ? 1 : -1;
+}
+
 /*  Whose event it is. An heir may be shown a stream before its sender has come back to a new
- *  broker, which does not know its label yet.  */
+ *  broker, which does not know its label yet; -1: nor does the sender know that it is one.  */
 static int sender_of (const sim_receiver_t *self, const hws_event_t *event)
 {
     if (event->label[0] != '\0') {
@@ -170,7 +178,11 @@ static void see (sim_receiver_t *self, const hws_event_t *event)
         return;
     }
     const int label = sender_of (self, event);
-    assert_true (label >= 0 && label < sim_world.sender_count);
+    if (label < 0) {
+        see_stranger (self, event);
+        return;
+    }
+    assert_true (label < sim_world.sender_count);
     sim_shown_t *const shown = &self->shown[label];
     const sim_sender_t *const sender = &sim_world.senders[label];
     if (event->kind != HWS_EVENT_RECORD) {
@@ -190,6 +202,10 @@ static void see (sim_receiver_t *self, const hws_event_t *event)
     if (event->kind == HWS_EVENT_ATTACHED) {
         see_attached (self, shown, event);
         return;
+    }
+    if (!shown->is_known && event->label[0] == '\0') {
+        self->live--; /* it was a stranger */
+        see_attached (self, shown, event);
     }
     assert_true (shown->is_known);
     assert_true (shown->sender_id == event->sender_id);

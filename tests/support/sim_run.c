@@ -159,7 +159,8 @@ static void watch_anchors (void)
             const sim_receiver_t *const receiver = &sim_world.receivers[k];
             const hws_ms_t at = net->clients[receiver->client].abandoned_at;
             const bool is_out =
-                receiver->core.rx.state == HWS_RX_CLOSED && sim_client_lives (receiver->client);
+                receiver->core.rx.state == HWS_RX_OPENING || /* the broker may not have heard it */
+                (receiver->core.rx.state == HWS_RX_CLOSED && sim_client_lives (receiver->client));
             if (receiver->anchor == i && !is_out &&
                 (at != HWS_NEVER || sim_world.receiver_count == 1)) {
                 until = at > until ? at : until;

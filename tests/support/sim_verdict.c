@@ -55,13 +55,17 @@ void sim_describe (const sim_sender_t *sender)
 /*  ---- What is known of a stream ---- */
 
 /*  Somebody was away for so long that the broker's memory of the stream may be gone; or two
- *  receivers were there that each took the anchor for its own.  */
+ *  receivers were there that each took the anchor for its own; or a broker without memory did
+ *  not hear a receiver in time.  */
 static bool is_forgotten (const sim_sender_t *sender)
 {
     const sim_network_t *const net = &sim_world.net;
     const sim_anchor_t *const anchor = &sim_world.anchors[sender->anchor];
-    if (net->clients[sender->client].was_forgotten || anchor->was_abandoned ||
-        anchor->is_contested) {
+    const sim_client_t *const its = &net->clients[sender->client];
+    const bool is_unheard = strcmp (sender->cause, "abandoned") == 0 && sim_memory.failures > 0;
+    const bool is_late = strcmp (sender->cause, "unknown") == 0 && its->was_away;
+    if (its->was_forgotten || anchor->was_abandoned || anchor->is_contested || is_unheard ||
+        is_late) {
         return true;
     }
     for (int i = next_receiver (sender->anchor, -1); i >= 0;
@@ -138,8 +142,8 @@ static bool is_lost_with_broker (const sim_sender_t *sender)
     if (strcmp (sender->cause, "finalized") == 0) {
         return anchor->is_exclusive;
     }
-    if (strcmp (sender->cause, "unknown") == 0 || strcmp (sender->cause, "expired") == 0) {
-        return has_died_with_its_end (sender);
+    if (sender->result != 0 && has_died_with_its_end (sender)) {
+        return true;
     }
     return strcmp (sender->cause, "abandoned") == 0 && receiver->core.rx.state == HWS_RX_CLOSED &&
            strcmp (receiver->closed_cause, "abandoned") != 0;
@@ -155,12 +159,13 @@ static bool is_given_up (const sim_sender_t *sender, const sim_shown_t *shown)
             (sim_world.net.options.epoch > 1 && strcmp (shown->cause, "transport") == 0));
 }
 
-/*  Each of the two cancelled it, and the broker that knew of the first is gone.  */
+/*  Each of the two cancelled it, the sender first, and the broker that knew of that is gone.  */
 static bool is_cancelled_twice (const sim_sender_t *sender, const sim_shown_t *shown)
 {
     return sim_world.net.options.epoch > 1 && sender->result == HWS_ECANCELLED &&
            shown->ending == HWS_EVENT_CANCELLED && strcmp (sender->cause, "interrupted") == 0 &&
-           strcmp (shown->cause, "requested") == 0;
+           (strcmp (shown->cause, "requested") == 0 ||
+            strcmp (shown->cause, "receiver_closed") == 0);
 }
 
 /*  It had a seat at an anchor of which no receiver knows: the broker went before it answered OPEN,
@@ -242,12 +247,15 @@ static void check_agreement (const sim_sender_t *sender)
     assert_string_equal (shown->cause, sender->cause);
 }
 
-/*  Whether an end decided while the broker was away: it did not wait for the broker's word,
- *  which may be another.  */
+/*  Whether an end decided while the broker was away, or gave it up: it did not wait for the
+ *  broker's word, which may be another. So does one that closes with an ending in hand that it has
+ *  not acknowledged.  */
 static bool is_ended_alone (const sim_sender_t *sender)
 {
     const sim_receiver_t *const last = who_saw_its_end (sender);
-    return sender->is_ended_here || (last && last->core.close_result != 0);
+    return sender->is_ended_here || strcmp (sender->reason, "the broker did not answer") == 0 ||
+           (last && last->core.close_result != 0) ||
+           (last && last->is_manual && strcmp (sender->cause, "receiver_closed") == 0);
 }
 
 /*  The receiver that should hear of it is there.  */
@@ -263,9 +271,6 @@ static void check_success (const sim_sender_t *sender)
     const bool is_refused = sender->result == HWS_ELIMIT || sender->result == HWS_ECLOSED;
     if (is_refused && sender->sender_id == 0 && sim_memory.failures > 0) {
         return; /* a broker without memory may refuse, or does not say that it leaves */
-    }
-    if (strcmp (sender->cause, "abandoned") == 0 && sim_memory.failures > 0) {
-        return; /* it may not hear a receiver in time */
     }
     if (is_finalize_begun (sender) && sender->sender_id == 0 && sender->result != 0) {
         assert_true (sender->result == HWS_ECLOSED || sender->result == HWS_ENOT_FOUND);
