@@ -132,6 +132,8 @@ static void to_engine (sim_network_t *self, sim_connection_t *connection, sim_pa
     if (sim_memory.failures > failures) {
         sim_say (self, "no memory for %s of #%" PRIu64, packet->verb ? packet->verb : "a batch",
                  connection->number);
+        /* It may take so long until the client says it again that it was away. */
+        self->clients[connection->client].was_away = true;
     }
     assert_true (rc == 0 || (rc == HWS_ENO_MEMORY && sim_memory.failures > failures));
     if (sim_memory.failures == failures) {

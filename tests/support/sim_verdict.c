@@ -55,14 +55,15 @@ void sim_describe (const sim_sender_t *sender)
 /*  ---- What is known of a stream ---- */
 
 /*  Somebody was away for so long that the broker's memory of the stream may be gone; or two
- *  receivers were there that each took the anchor for its own; or a broker without memory did
- *  not hear a receiver in time.  */
+ *  receivers were there that each took the anchor for its own; or the broker did not
+ *  hear a receiver in time, for want of memory or because that was never told that it has one.  */
 static bool is_forgotten (const sim_sender_t *sender)
 {
     const sim_network_t *const net = &sim_world.net;
     const sim_anchor_t *const anchor = &sim_world.anchors[sender->anchor];
     const sim_client_t *const its = &net->clients[sender->client];
-    const bool is_unheard = strcmp (sender->cause, "abandoned") == 0 && sim_memory.failures > 0;
+    const bool is_unheard =
+        strcmp (sender->cause, "abandoned") == 0 && (sim_memory.failures > 0 || !anchor->has_token);
     const bool is_late = strcmp (sender->cause, "unknown") == 0 && its->was_away;
     if (its->was_forgotten || anchor->was_abandoned || anchor->is_contested || is_unheard ||
         is_late) {
@@ -159,13 +160,18 @@ static bool is_given_up (const sim_sender_t *sender, const sim_shown_t *shown)
             (sim_world.net.options.epoch > 1 && strcmp (shown->cause, "transport") == 0));
 }
 
-/*  Each of the two cancelled it, the sender first, and the broker that knew of that is gone.  */
+static bool is_wish (const char *cause)
+{
+    return strcmp (cause, "interrupted") == 0 || strcmp (cause, "requested") == 0 ||
+           strcmp (cause, "receiver_closed") == 0;
+}
+
+/*  Two cancelled it, one before and one after a broker that knew of the first was gone.  */
 static bool is_cancelled_twice (const sim_sender_t *sender, const sim_shown_t *shown)
 {
     return sim_world.net.options.epoch > 1 && sender->result == HWS_ECANCELLED &&
-           shown->ending == HWS_EVENT_CANCELLED && strcmp (sender->cause, "interrupted") == 0 &&
-           (strcmp (shown->cause, "requested") == 0 ||
-            strcmp (shown->cause, "receiver_closed") == 0);
+           shown->ending == HWS_EVENT_CANCELLED && is_wish (sender->cause) &&
+           is_wish (shown->cause);
 }
 
 /*  It had a seat at an anchor of which no receiver knows: the broker went before it answered OPEN,
