@@ -27,13 +27,13 @@ static size_t count_of (size_t full, size_t in_check)
 static process_t *start_receiver (const char *senders)
 {
     return process_start (NULL, "hawser-recv", "--anchor", "port", "--format", "json", "--senders",
-                          senders, "--wait", "60", NULL);
+                          senders, "--wait", "60", "--give-up", "2m", NULL);
 }
 
 static process_t *start_sender (const char *label)
 {
     return process_start (NULL, "hawser-send", "--anchor", "port", "--label", label, "--wait", "60",
-                          NULL);
+                          "--give-up", "2m", NULL);
 }
 
 static void write_records (process_t *sender, size_t count)
