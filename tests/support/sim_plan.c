@@ -191,6 +191,9 @@ static void do_stall_clock (const sim_fault_t *fault)
         client->stalled_until = until > client->stalled_until ? until : client->stalled_until;
     }
     sim_broker_stall (&sim_world.net, fault->length_ms);
+    if (fault->length_ms > sim_world.longest_stall_ms) {
+        sim_world.longest_stall_ms = fault->length_ms;
+    }
     sim_counted (SIM_STALLS_CLOCK, 1);
 }
 

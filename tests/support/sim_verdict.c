@@ -278,6 +278,10 @@ static void check_success (const sim_sender_t *sender)
     if (is_refused && sender->sender_id == 0 && sim_memory.failures > 0) {
         return; /* a broker without memory may refuse, or does not say that it leaves */
     }
+    if (sender->result == HWS_ENOT_FOUND &&
+        (uint64_t) sim_world.longest_stall_ms >= sender->core.wait_ms) {
+        return; /* it stood still for longer than it would wait for its anchor */
+    }
     if (is_finalize_begun (sender) && sender->sender_id == 0 && sender->result != 0) {
         assert_true (sender->result == HWS_ECLOSED || sender->result == HWS_ENOT_FOUND);
         return;

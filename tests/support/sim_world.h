@@ -109,7 +109,8 @@ typedef struct {
 typedef struct {
     sim_network_t net;
     sim_weather_t weather;
-    bool was_lost; /* a broker is gone, and all it knew */
+    bool was_lost;             /* a broker is gone, and all it knew */
+    hws_ms_t longest_stall_ms; /* of everybody at once */
     hws_ms_t begun_at;
     int client_count; /* in the beginning */
     int sender_count, receiver_count, anchor_count;
