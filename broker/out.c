@@ -311,10 +311,39 @@ static hws_outgoing_t *write_grants (hws_out_t *self)
     return outgoing;
 }
 
+/*  Adds the grant to the message at the end of the queue, if that has grants too: thousands of
+ *  streams may end with one acknowledgement.  */
+static bool join_grants (hws_out_t *self, hws_seat_t *seat)
+{
+    hws_link_t *const last = self->queue.tail;
+    hws_effect_t *const effect =
+        last ? &hws_container_of (last, hws_outgoing_t, link)->effect : NULL;
+    hws_batch_t batch;
+    if (!effect || effect->verb || !effect->data ||
+        hws_batch_open (&batch, hws_bytes (effect->data, effect->size)) != 0 ||
+        batch.kind != HWS_BATCH_GRANT || batch.count >= GRANTS_PER_MESSAGE) {
+        return false;
+    }
+    uint8_t *const data = realloc (effect->data, effect->size + HWS_GRANT_SIZE);
+    if (!data) {
+        return false;
+    }
+    hws_batch_put (data, HWS_BATCH_GRANT, (uint16_t) (batch.count + 1));
+    hws_list_remove (&seat->in_grants);
+    write_grant (self, seat, data + effect->size);
+    effect->data = data;
+    effect->size += HWS_GRANT_SIZE;
+    self->queued_bytes += HWS_GRANT_SIZE;
+    return true;
+}
+
 void hws_out_grant_last (hws_engine_t *engine, hws_seat_t *seat)
 {
     hws_out_t *const self = &seat->peer->out;
     hws_out_grant (engine, seat);
+    if (seat->in_grants.list == &self->grants && join_grants (self, seat)) {
+        return;
+    }
     hws_outgoing_t *outgoing;
     while (!self->is_full && seat->in_grants.list == &self->grants &&
            (outgoing = write_grants (self))) {

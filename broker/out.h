@@ -79,8 +79,8 @@ void hws_out_grant (hws_engine_t *engine, hws_seat_t *seat);
 void hws_out_grants_again (hws_engine_t *engine, hws_peer_t *peer);
 
 /*  hws_out_grant for a seat whose clean ending was consumed and which is about to go: the
- *  GRANT is written at once. If it cannot be, it counts as missed, and the client learns
- *  the ending when it attaches again.  */
+ *  GRANT is written at once, with others of that kind. If it cannot be, it counts as missed, and
+ * the client learns the ending when it attaches again.  */
 void hws_out_grant_last (hws_engine_t *engine, hws_seat_t *seat);
 
 /*  Takes the next message of this client. Returns false when it has none, or none

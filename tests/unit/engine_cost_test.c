@@ -21,9 +21,10 @@ enum {
     WAITING = 50
 };
 
-static size_t s_depth; /* inside of calls of the engine */
-static size_t s_count; /* allocations there */
-static size_t s_tries; /* of attaches that wait */
+static size_t s_depth;   /* inside of calls of the engine */
+static size_t s_count;   /* allocations there */
+static size_t s_tries;   /* of attaches that wait */
+static size_t s_effects; /* messages that were sent, and payloads given back */
 
 /*  ---- Wrapped ---- */
 
@@ -82,6 +83,7 @@ bool __wrap_hws_engine_pop (hws_engine_t *self, hws_effect_t *effect)
     s_depth++;
     const bool is_there = __real_hws_engine_pop (self, effect);
     s_depth--;
+    s_effects += is_there;
     return is_there;
 }
 
@@ -180,6 +182,45 @@ static void idle_seat_takes_at_most_512_bytes (void **state)
     }
 
     assert_in_range (mallinfo2 ().uordblks - before, 0, SEATS * SEAT_BYTES);
+}
+
+/*  ---- Messages ---- */
+
+/*  Each was a message, and a client whose thousand streams ended at once looked as if it did not
+ *  read.  */
+static void clean_endings_that_are_consumed_together_share_their_grants (void **state)
+{
+    (void) state;
+    hws_engine_options_t options = world_options ();
+    options.limits.senders_per_anchor = options.limits.seats_per_peer = SEATS;
+    options.limits.exiting_seats = SEATS;
+    options.limits.batch_bytes = 65536;
+    options.anchors.max_senders.state = HWS_NULL;
+    options.anchors.buffer_bytes = SEATS * UINT64_C (65536);
+    begin_with (&options);
+    client_t *const receiver = client_connect (&s_world);
+    client_t *const sender = client_connect (&s_world);
+    const hws_handle_t handle = anchor_open (receiver, 1, "", NULL);
+    batch_t batch;
+    batch_begin (&batch, HWS_BATCH_ACK);
+    for (uint64_t i = 1; i <= SEATS; i++) {
+        stream_t stream = stream_attach (sender, i, handle);
+        stream_end (&stream);
+        batch_add_ack (&batch, (hws_ack_t){.stream = stream.routing,
+                                           .acked_seq = 1,
+                                           .acked_bytes = HWS_ENDING_HEADER_SIZE,
+                                           .flags = HWS_ACK_ENDED});
+    }
+    client_forget (sender);
+    s_effects = 0;
+
+    batch_send (&batch, receiver);
+
+    assert_int_equal (hws_engine_counts (s_world.engine).seats, 0);
+    assert_in_range (s_effects, 1, 8);
+    for (uint64_t i = 1; i <= SEATS; i++) {
+        assert_int_equal (client_take_grant (sender)->acked_seq, 1);
+    }
 }
 
 /*  ---- Attaches that wait ---- */
@@ -298,6 +339,7 @@ int main (void)
         cmocka_unit_test_setup_teardown (
             message_that_is_copied_takes_three_allocations_however_many_runs, begin_stream, end),
         TEST (idle_seat_takes_at_most_512_bytes),
+        TEST (clean_endings_that_are_consumed_together_share_their_grants),
         TEST (endings_that_make_no_room_try_no_attach_that_waits),
         TEST (room_for_one_tries_no_attach_behind_the_first_that_finds_none),
         TEST (resume_of_thousands_tries_each_attach_once),
