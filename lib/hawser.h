@@ -395,7 +395,8 @@ int hws_sender_cancel (hws_sender_t *sender, const char *reason, int64_t timeout
  *  last ending. Waits for the broker's word at most `timeout_ms`; without a connection there
  *  is none, HWS_EUNREACHABLE: the broker is told when it is back while the sender is there.
  *  Returns 0, HWS_ETIMEOUT, HWS_EWOULD_BLOCK, HWS_EUNREACHABLE, HWS_ETRANSPORT (the broker
- *  was lost for good), HWS_EDENIED (this stream has ended and gives no right any more).  */
+ *  was lost for good), HWS_EDENIED (this stream has ended and gives no right any more),
+ *  HWS_ECLOSED (the broker was restarted, and the anchor is gone).  */
 int hws_sender_cancel_anchor (hws_sender_t *sender, const char *reason, int64_t timeout_ms);
 
 /*  0 while the stream lives or after it detached cleanly, else how it ended

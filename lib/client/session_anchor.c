@@ -48,6 +48,13 @@ void hws_session_cancel_anchor_owed (hws_session_t *self, hws_ms_t now,
     }
 }
 
+void hws_session_cancel_anchor_soon (hws_session_sender_t *sender)
+{
+    if (sender->is_anchor_cancel_owed && !hws_map_node_is_in (&sender->cancel_anchor.node)) {
+        hws_heap_set (&sender->session->timers, &sender->cancel_anchor.timer, 0);
+    }
+}
+
 void hws_session_cancel_anchor_answered (hws_session_t *self, hws_ms_t now,
                                          hws_session_sender_t *sender, const hws_control_t *control)
 {

@@ -176,6 +176,9 @@ void hws_session_tell_anchor_result (hws_session_sender_t *sender, int result);
 void hws_session_cancel_anchor_owed (hws_session_t *self, hws_ms_t now,
                                      hws_session_sender_t *sender);
 
+/*  The sender has ended: what waited for its seat waits no longer.  */
+void hws_session_cancel_anchor_soon (hws_session_sender_t *sender);
+
 /*  ---- session_ended.c ---- */
 
 /*  Remembers how the stream has ended, unless it was seated nowhere or its receiver has all of it.

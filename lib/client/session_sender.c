@@ -8,6 +8,7 @@ void hws_session_finish_sender (hws_session_sender_t *sender)
     hws_session_settle (sender->session, &sender->attach);
     hws_session_settle (sender->session, &sender->cancel);
     hws_session_settle (sender->session, &sender->want);
+    hws_session_cancel_anchor_soon (sender);
     hws_list_remove (&sender->ready_link);
     hws_list_remove (&sender->want_link);
     hws_list_remove (&sender->moved_link);

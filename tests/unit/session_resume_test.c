@@ -319,6 +319,58 @@ static void a_cancel_of_the_anchor_that_is_said_while_it_is_resumed_waits_likewi
     assert_int_equal (s_sender.anchor_result, HWS_EWOULD_BLOCK);
 }
 
+/*  The right to it is the broker's to judge, which knows how the stream has ended.  */
+static void a_cancel_of_the_anchor_is_said_when_the_stream_does_not_go_on (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    scripted_restart ();
+    cancel_anchor ();
+    hws_control_t ended = scripted_seat_at (0, 0);
+    ended.as.attach_ok.has_ended = true;
+    strcpy (ended.as.attach_ok.ending, "cancelled");
+
+    scripted_answer (&s_broker, ended);
+    scripted_pass (&s_broker, 0);
+    EXPECT_SAID ("ATTACH", "CANCEL");
+    assert_int_equal (s_sender.anchor_result, HWS_EWOULD_BLOCK);
+    scripted_refuse (&s_broker, HWS_VERB_CANCEL, HWS_EDENIED);
+
+    assert_int_equal (s_sender.anchor_result, HWS_EDENIED);
+}
+
+static void a_cancel_of_the_anchor_without_a_connection_is_said_likewise (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    scripted_lose (&s_broker);
+    cancel_anchor ();
+    s_broker.epoch++;
+    scripted_return (&s_broker);
+    s_broker.of_streams.count = 0;
+
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_ENOT_FOUND);
+    scripted_pass (&s_broker, 0);
+
+    scripted_expect_end (HWS_ETRANSPORT, "unknown");
+    EXPECT_SAID ("CANCEL");
+}
+
+static void a_cancel_of_an_anchor_that_is_gone_is_answered (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    scripted_restart ();
+    cancel_anchor ();
+
+    scripted_refuse (&s_broker, HWS_VERB_ATTACH, HWS_ECLOSED);
+    scripted_pass (&s_broker, 0);
+    scripted_expect_end (HWS_ECANCELLED, "abandoned");
+    scripted_refuse (&s_broker, HWS_VERB_CANCEL, HWS_ECLOSED);
+
+    assert_int_equal (s_sender.anchor_result, HWS_ECLOSED);
+}
+
 static void a_cancel_that_comes_too_early_is_said_twice_a_second (void **state)
 {
     (void) state;
@@ -445,6 +497,9 @@ int main (void)
         SCRIPTED_TEST (a_cancel_without_a_connection_is_the_ending_that_a_new_epoch_is_told),
         SCRIPTED_TEST (a_cancel_of_the_anchor_waits_for_the_seat_in_a_new_epoch),
         SCRIPTED_TEST (a_cancel_of_the_anchor_that_is_said_while_it_is_resumed_waits_likewise),
+        SCRIPTED_TEST (a_cancel_of_the_anchor_is_said_when_the_stream_does_not_go_on),
+        SCRIPTED_TEST (a_cancel_of_the_anchor_without_a_connection_is_said_likewise),
+        SCRIPTED_TEST (a_cancel_of_an_anchor_that_is_gone_is_answered),
         SCRIPTED_TEST (a_cancel_that_comes_too_early_is_said_twice_a_second),
         SCRIPTED_TEST (a_first_attach_that_was_not_answered_is_the_same_in_a_new_epoch),
         SCRIPTED_TEST (early_records_that_the_receiver_has_are_not_sent_again),
