@@ -139,7 +139,8 @@ $(BUILD)/tests/e2e/lone_test: LDFLAGS += -Wl,--wrap=hws_dealer_send
 $(BUILD)/tests/sim/sim: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup \
         strndup)
 $(BUILD)/tests/unit/rx_memory_test: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc strndup)
-$(BUILD)/tests/unit/session_open_test: LDFLAGS += -Wl,--wrap=malloc
+$(BUILD)/tests/unit/session_open_test $(BUILD)/tests/unit/session_ended_test: \
+    LDFLAGS += -Wl,--wrap=malloc
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

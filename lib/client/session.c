@@ -99,7 +99,7 @@ void hws_session_lost (hws_session_t *self, hws_ms_t now, const char *why, bool 
     }
     snprintf (self->error, sizeof self->error, "%s", why);
     self->is_disconnect_due = !self->is_connect_due;
-    self->is_connect_due = false;
+    self->is_connect_due = self->is_word_lost = false;
     hws_session_drop_outbox (self);
     hws_session_settle (self, &self->hello);
     hws_session_settle (self, &self->bye);
@@ -432,6 +432,9 @@ bool hws_session_pop (hws_session_t *self, hws_ms_t now, uint8_t *buffer, size_t
 {
     *out = (hws_action_t){.kind = HWS_ACTION_NONE};
     hws_session_linger (self, now);
+    if (self->is_word_lost) {
+        hws_session_lost (self, now, "memory is out for a message", false);
+    }
     if (self->is_disconnect_due) {
         self->is_disconnect_due = false;
         out->kind = HWS_ACTION_DISCONNECT;

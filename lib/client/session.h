@@ -220,6 +220,7 @@ struct hws_session {
     bool was_up;            /* ever */
     bool is_lost_since_up;  /* the give-up timer runs */
     bool is_broker_leaving; /* GOAWAY came on this connection: it gets nothing new */
+    bool is_word_lost;      /* there was no memory for one that is said once only */
     bool has_left;          /* an anchor was left open: nothing of this client is closed by it */
     uint64_t interval_ms;   /* the least of all streams at the last pulse or since; 0: none yet */
     hws_ms_t heard_at;

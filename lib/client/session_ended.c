@@ -55,7 +55,8 @@ void hws_session_remember_ended (hws_session_t *self, const hws_session_sender_t
     }
     hws_request_init (&item->request, HWS_ABOUT_ENDED, item);
     item->is_owed = hws_session_is_resuming (sender);
-    item->is_cancel_owed = !item->is_owed && self->state != HWS_SESSION_UP &&
+    item->is_cancel_owed = !item->is_owed &&
+                           (self->state != HWS_SESSION_UP || self->is_word_lost) &&
                            hws_cause_from_word (tx->cause) == HWS_CAUSE_INTERRUPTED;
     item->session_id = sender->session_id;
     item->handle = sender->handle;

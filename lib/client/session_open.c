@@ -266,7 +266,7 @@ static void disown (hws_session_t *self, hws_handle_t handle)
     control.as.cancel.handle = handle;
     snprintf (control.as.cancel.reason, sizeof control.as.cancel.reason, "%s",
               "the open was given up");
-    hws_session_say (self, &control);
+    hws_session_say_once (self, &control);
 }
 
 /*  How the anchor is closed that the broker refuses. To one that is to go on `closed` says that

@@ -71,6 +71,10 @@ void hws_request_init (hws_request_t *self, hws_about_t about, void *owner);
  *  and a request is asked again when it is not answered.  */
 bool hws_session_say (hws_session_t *self, const hws_control_t *control);
 
+/*  The same for what nobody would miss, and say again: without memory the connection is lost, too,
+ *  and the broker lets go of what is not named on the next.  */
+void hws_session_say_once (hws_session_t *self, const hws_control_t *control);
+
 /*  The same for a batch of at most hws_session_batch_bytes, from malloc: it leaves behind what was
  *  said before. It is freed here, also without memory.  */
 bool hws_session_say_batch (hws_session_t *self, uint8_t *batch, size_t size);

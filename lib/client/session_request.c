@@ -36,6 +36,11 @@ bool hws_session_say (hws_session_t *self, const hws_control_t *control)
     return true;
 }
 
+void hws_session_say_once (hws_session_t *self, const hws_control_t *control)
+{
+    self->is_word_lost |= !hws_session_say (self, control);
+}
+
 bool hws_session_say_batch (hws_session_t *self, uint8_t *batch, size_t size)
 {
     outgoing_t *const message = calloc (1, sizeof *message);

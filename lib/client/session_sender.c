@@ -63,7 +63,7 @@ void hws_session_disown (hws_session_t *self, const hws_attach_ok_t *answer, con
     cancel->sender_id = answer->sender_id;
     snprintf (cancel->reason, sizeof cancel->reason, "%s", reason);
     snprintf (cancel->code, sizeof cancel->code, "%s", hws_cause_word (HWS_CAUSE_INTERRUPTED));
-    hws_session_say (self, &control);
+    hws_session_say_once (self, &control);
 }
 
 /*  ---- While it lives ---- */

@@ -1,4 +1,6 @@
-/*  Streams that have ended otherwise than clean: for a while a new epoch of the broker is told.  */
+/*  Streams that have ended otherwise than clean: for a while a new epoch of the broker is told.
+ *  Linked so that memory can be missing.
+ */
 #include "tests/support/scripted_sender.h"
 
 #include <setjmp.h>
@@ -7,6 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+
+static bool s_is_missing; /* there is no memory for what is asked next */
+
+void *__real_malloc (size_t size);
+void *__wrap_malloc (size_t size);
+
+void *__wrap_malloc (size_t size)
+{
+    const bool is_missing = s_is_missing;
+    s_is_missing = false;
+    return is_missing ? NULL : __real_malloc (size);
+}
 
 /*  The broker ends the stream.  */
 static void end_it (const char *ending, const char *code)
@@ -115,6 +129,23 @@ static void a_sender_that_is_destroyed_before_the_epoch_answers_is_told_at_once 
     EXPECT_SAID ("ATTACH");
     assert_int_equal (scripted_attaches (), 3);
     expect_told ("cancelled", "interrupted");
+}
+
+/*  Else the broker would take it for alive as long as its client is.  */
+static void a_cancel_that_finds_no_memory_takes_the_connection_along (void **state)
+{
+    (void) state;
+    scripted_attach ();
+    s_broker.of_streams.count = 0;
+    s_is_missing = true;
+
+    scripted_remove ();
+    scripted_pass (&s_broker, 0);
+    assert_int_equal (s_broker.of_streams.count, 0);
+    assert_int_equal (scripted_session ()->state, HWS_SESSION_DOWN);
+    scripted_return (&s_broker);
+
+    EXPECT_SAID ("CANCEL");
 }
 
 static void the_broker_of_before_hears_of_a_sender_destroyed_meanwhile (void **state)
@@ -289,6 +320,7 @@ int main (void)
         SCRIPTED_TEST (a_sender_that_is_destroyed_is_told_as_cancelled),
         SCRIPTED_TEST (a_sender_that_is_destroyed_without_a_connection_is_told_too),
         SCRIPTED_TEST (a_sender_that_is_destroyed_before_the_epoch_answers_is_told_at_once),
+        SCRIPTED_TEST (a_cancel_that_finds_no_memory_takes_the_connection_along),
         SCRIPTED_TEST (the_broker_of_before_hears_of_a_sender_destroyed_meanwhile),
         SCRIPTED_TEST (a_program_that_leaves_tells_before_it_says_bye),
         SCRIPTED_TEST (an_ending_is_told_to_the_epoch_that_an_answer_was_lost_of),
