@@ -27,15 +27,26 @@ void hws_sender_unlock (hws_sender_t *self, bool has_work)
     hws_client_unlock (atomic_load (&self->client), has_work);
 }
 
+/*  A broker of another epoch may have another limit for records.  */
+static void note_answer (hws_sender_t *self)
+{
+    const hws_tx_t *const tx = &self->core.tx;
+    const uint64_t record_bytes = tx->record_bytes ? tx->record_bytes : HWS_RECORD_SIZE_MAX;
+    if (atomic_load (&self->record_bytes) != record_bytes) {
+        atomic_store (&self->record_bytes, record_bytes);
+    }
+    if (atomic_load (&self->id) == 0) {
+        atomic_store (&self->part_bytes, tx->part_bytes);
+        atomic_store (&self->id, tx->sender_id);
+    }
+}
+
 void hws_sender_notified (hws_session_sender_t *core)
 {
     hws_sender_t *const self = hws_container_of (core, hws_sender_t, core);
     const hws_tx_t *const tx = &core->tx;
-    if (tx->sender_id != 0 && atomic_load (&self->id) == 0) {
-        atomic_store (&self->part_bytes, tx->part_bytes);
-        atomic_store (&self->record_bytes,
-                      tx->record_bytes ? tx->record_bytes : HWS_RECORD_SIZE_MAX);
-        atomic_store (&self->id, tx->sender_id);
+    if (tx->sender_id != 0) {
+        note_answer (self);
     }
     if (self->waiting > 0) {
         pthread_cond_broadcast (&self->changed);
