@@ -359,7 +359,8 @@ int hws_sender_send (hws_sender_t *sender, const void *data, size_t size, int64_
 
 /*  Room for one record of at most `size` bytes, to be written in place and then
  *  committed with its true size; `*room` lives until then. Another reserve forgets
- *  the first. Returns as hws_sender_send.  */
+ *  the first. Returns as hws_sender_send. A commit does not wait; HWS_ETOO_LARGE of it: the broker
+ *  was restarted meanwhile, and takes only shorter records.  */
 int hws_sender_reserve (hws_sender_t *sender, void **room, size_t size, int64_t timeout_ms);
 int hws_sender_commit (hws_sender_t *sender, size_t size);
 

@@ -284,7 +284,8 @@ int hws_tx_reserve (hws_tx_t *self, void **room, size_t size)
     return 0;
 }
 
-/*  The room was promised, though a broker of another epoch may not know of that.  */
+/*  The room was promised, though a broker of another epoch may not know of that. It may not take
+ *  so large a record either.  */
 int hws_tx_commit (hws_tx_t *self, size_t size)
 {
     if (!self->is_reserved || size > self->reserved_size) {
@@ -292,6 +293,9 @@ int hws_tx_commit (hws_tx_t *self, size_t size)
     }
     self->is_reserved = false;
     int rc = refusal (self);
+    if (!rc && self->record_bytes > 0 && size > self->record_bytes) {
+        rc = HWS_ETOO_LARGE;
+    }
     if (rc) {
         return rc;
     }

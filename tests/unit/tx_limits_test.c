@@ -229,6 +229,22 @@ static void room_that_was_reserved_for_parts_is_kept (void **state)
     assert_int_equal (s_tx.want_bytes, 10000 + 3 * HWS_RECORD_HEADER_SIZE);
 }
 
+/*  It would end the stream.  */
+static void a_reserved_record_that_the_anchor_no_longer_takes_is_refused (void **state)
+{
+    (void) state;
+    void *room;
+    assert_int_equal (hws_tx_reserve (&s_tx, &room, 1000), 0);
+    resume (0, 10000, 50);
+    s_tx.record_bytes = 500;
+
+    assert_int_equal (hws_tx_commit (&s_tx, 501), HWS_ETOO_LARGE);
+    assert_int_equal (s_tx.records, 0);
+    assert_int_equal (hws_tx_commit (&s_tx, 500), HWS_EINVALID); /* it is given up */
+    assert_int_equal (hws_tx_append (&s_tx, "x", 1), 0);
+    assert_int_equal (send_all (), 1);
+}
+
 /*  ---- What is asked for ---- */
 
 static void a_record_that_is_larger_than_the_window_is_asked_for (void **state)
@@ -313,6 +329,7 @@ int main (void)
         TEST (the_program_waits_until_what_it_appended_has_passed),
         TEST (room_that_was_reserved_before_is_kept),
         TEST (room_that_was_reserved_for_parts_is_kept),
+        TEST (a_reserved_record_that_the_anchor_no_longer_takes_is_refused),
         TEST (a_record_that_is_larger_than_the_window_is_asked_for),
         TEST (a_record_in_parts_is_asked_for_with_all_of_them),
         TEST (what_is_wanted_stays_when_the_program_waits_no_longer),
