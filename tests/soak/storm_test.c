@@ -212,6 +212,7 @@ static void expect_whole (void)
 
     assert_non_null (ledger);
     ledger_init (ledger);
+    ledger->may_begin_anew = s_storm.is_hard;
     for (size_t i = 0; i < s_storm.receiver_count; i++) {
         ledger_read (ledger, s_storm.receivers[i]);
     }

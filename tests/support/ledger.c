@@ -113,7 +113,10 @@ static const char *take_event (ledger_t *self, const cJSON *object)
     }
     ledger_sender_t *const sender = find_or_add (self, member (object, "label"), id);
     if (sender->sender != id) {
-        return "another sender id";
+        if (!self->may_begin_anew || sender->is_attached || sender->endings > 0) {
+            return "another sender id";
+        }
+        sender->sender = id;
     }
     if (sender->has_ended) {
         return "an event behind the ending";

@@ -29,7 +29,9 @@ typedef struct {
 typedef struct {
     ledger_sender_t senders[LEDGER_SENDERS_MAX];
     size_t count;
-    char closed[32]; /* cause of the last closed, "" for none */
+    char closed[32];     /* cause of the last closed, "" for none */
+    bool may_begin_anew; /* at another receiver a sender may have another id: its first ATTACH was
+                            not answered when receiver and broker died */
 } ledger_t;
 
 /*  Makes a file of `count` records for a sender of that label; returns its path.  */

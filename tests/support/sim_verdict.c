@@ -166,12 +166,13 @@ static bool is_wish (const char *cause)
            strcmp (cause, "receiver_closed") == 0;
 }
 
-/*  Two cancelled it, one before and one after a broker that knew of the first was gone.  */
-static bool is_cancelled_twice (const sim_sender_t *sender, const sim_shown_t *shown)
+/*  A broker told the sender that it is cancelled, and was gone before it told the receiver: that
+ *  had the clean ending in hand, or cancelled it too.  */
+static bool is_cancel_lost (const sim_sender_t *sender, const sim_shown_t *shown)
 {
+    const bool is_cancelled = shown->ending == HWS_EVENT_CANCELLED && is_wish (shown->cause);
     return sim_world.net.options.epoch > 1 && sender->result == HWS_ECANCELLED &&
-           shown->ending == HWS_EVENT_CANCELLED && is_wish (sender->cause) &&
-           is_wish (shown->cause);
+           is_wish (sender->cause) && (is_cancelled || shown->ending == clean_ending_of (sender));
 }
 
 /*  It had a seat at an anchor of which no receiver knows: the broker went before it answered OPEN,
@@ -241,7 +242,7 @@ static void check_agreement (const sim_sender_t *sender)
     }
     sim_counted (SIM_PAIRS_AGREED, 1);
     const sim_shown_t *const shown = &last->shown[sender->number];
-    if (is_given_up (sender, shown) || is_cancelled_twice (sender, shown)) {
+    if (is_given_up (sender, shown) || is_cancel_lost (sender, shown)) {
         return;
     }
     if (sender->result == 0) {
