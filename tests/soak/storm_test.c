@@ -253,6 +253,7 @@ static void storm (bool is_hard)
     assert_in_range (s_storm.rounds, 1, ROUNDS_MAX);
     s_storm.receiver_count = 0;
     start_receiver ();
+    process_wait_output (receiver (), "opened"); /* else none could go on with its anchor */
     for (size_t i = 0; i < STEADY; i++) {
         s_storm.steady[i] = start_sender (label_of ("steady", i), NULL);
     }
