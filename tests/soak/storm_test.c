@@ -61,10 +61,11 @@ static void start_receiver (void)
     char senders[32];
 
     snprintf (senders, sizeof senders, "%zu", STEADY + s_storm.rounds);
-    s_storm.receivers[s_storm.receiver_count++] = process_start (
-        NULL, "hawser-recv", "--broker", relay_endpoint (s_storm.relay), "--anchor", "port",
-        "--format", "json", "--give-up", "none", s_storm.is_hard ? "--resume" : "--senders",
-        s_storm.is_hard ? process_path ("resume") : senders, NULL);
+    s_storm.receivers[s_storm.receiver_count++] =
+        process_start (NULL, "hawser-recv", "--broker", relay_endpoint (s_storm.relay), "--anchor",
+                       "port", "--format", "json", "--wait", "60", "--give-up", "none",
+                       s_storm.is_hard ? "--resume" : "--senders",
+                       s_storm.is_hard ? process_path ("resume") : senders, NULL);
 }
 
 static const char *label_of (const char *kind, size_t number)
