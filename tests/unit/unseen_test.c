@@ -15,7 +15,9 @@ static void begin (const hws_range_t *ranges, uint32_t count, uint64_t highest)
 {
     hws_open_t request = {.has_resume = true,
                           .resume = {.highest_sender_id = highest, .unseen_count = count}};
-    memcpy (request.resume.unseen, ranges, count * sizeof *ranges);
+    for (uint32_t i = 0; i < count; i++) {
+        request.resume.unseen[i] = ranges[i];
+    }
     assert_int_equal (hws_unseen_init (&s_unseen, &request, END), 0);
 }
 
