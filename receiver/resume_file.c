@@ -30,6 +30,7 @@ static const hws_member_t s_sender_members[] = {
     {"size", HWS_MEMBER_DECIMAL, FIELD (hws_resume_sender_t, size)},
     {"ended", HWS_MEMBER_BOOL, FIELD (hws_resume_sender_t, is_ended)},
     {"bad", HWS_MEMBER_BOOL, FIELD (hws_resume_sender_t, is_bad)},
+    {"order", HWS_MEMBER_DECIMAL, FIELD (hws_resume_sender_t, order)},
     {"file", HWS_MEMBER_TEXT, FIELD (hws_resume_sender_t, file)},
 };
 static const hws_table_t s_sender = {s_sender_members,
@@ -99,6 +100,7 @@ void hws_resume_sender_write (const hws_resume_sender_t *self, char *line)
     put_decimal (&writer, "size", self->size);
     put_bool (&writer, "ended", self->is_ended);
     put_bool (&writer, "bad", self->is_bad);
+    put_decimal (&writer, "order", self->order);
     put_text (&writer, "file", self->file);
     finish (&writer, line);
 }

@@ -34,6 +34,7 @@ typedef struct {
     uint64_t size;          /* of its file, so far */
     bool is_ended;          /* its ending was written too */
     bool is_bad;            /* and is dropped or cancelled */
+    uint64_t order;         /* which one it was of all endings that were put down, or 0 */
     hws_output_name_t file; /* "": it has none */
 } hws_resume_sender_t;
 

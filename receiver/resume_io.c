@@ -116,6 +116,7 @@ void hws_resume_forget_all (hws_resume_t *self)
     }
     self->records = self->ended_count = self->bad = 0;
     self->line_count = 0;
+    self->last_order = 0;
 }
 
 const hws_resume_sender_t *hws_resume_find (hws_resume_t *self, uint64_t sender_id)
@@ -177,6 +178,7 @@ static void set_ended (hws_resume_t *self, entry_t *entry, bool is_bad)
 {
     entry->sender.is_ended = true;
     entry->sender.is_bad = is_bad;
+    entry->sender.order = ++self->last_order;
     hws_list_append (&self->ended, &entry->ended_link);
     set_dirty (self, entry);
 }

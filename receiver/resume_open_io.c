@@ -46,6 +46,7 @@ static int take_sender (hws_resume_t *self, sender_t *sender, size_t line)
     if (sender->sender_id == self->anchor.folded) {
         sender->records = 0;
         sender->is_bad = false;
+        sender->order = 0;
     } else {
         self->records += sender->records;
         self->ended_count += sender->is_ended;
@@ -58,11 +59,36 @@ static int take_sender (hws_resume_t *self, sender_t *sender, size_t line)
     if (entry == NULL) {
         return HWS_ENO_MEMORY;
     }
-    if (sender->sender_id == self->anchor.folded) {
-        hws_list_prepend (&self->ended, &entry->ended_link);
-    } else if (sender->is_ended) {
+    if (sender->is_ended || sender->sender_id == self->anchor.folded) {
         hws_list_append (&self->ended, &entry->ended_link);
     }
+    self->last_order = self->last_order > sender->order ? self->last_order : sender->order;
+    return 0;
+}
+
+static int compare_orders (const void *left, const void *right)
+{
+    const uint64_t one = (*(entry_t *const *) left)->sender.order;
+    const uint64_t other = (*(entry_t *const *) right)->sender.order;
+    return one < other ? -1 : one > other;
+}
+
+/*  A line is used again, so that its place does not tell when its sender ended.  */
+static int sort_ended (hws_resume_t *self)
+{
+    const size_t count = self->ended.count;
+    entry_t **const entries = calloc (count + 1, sizeof *entries);
+    if (entries == NULL) {
+        return HWS_ENO_MEMORY;
+    }
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = hws_container_of (hws_list_pop (&self->ended), entry_t, ended_link);
+    }
+    qsort (entries, count, sizeof (entry_t *), compare_orders);
+    for (size_t i = 0; i < count; i++) {
+        hws_list_append (&self->ended, &entries[i]->ended_link);
+    }
+    free (entries);
     return 0;
 }
 
@@ -77,6 +103,7 @@ static int take_lines (hws_resume_t *self, const char *text, size_t count)
         rc = hws_resume_sender_read (&sender, text + line * HWS_RESUME_LINE_SIZE);
         rc = rc == 0 ? take_sender (self, &sender, line) : rc;
     }
+    rc = rc == 0 ? sort_ended (self) : rc;
     self->line_count = count;
     return rc == HWS_EMALFORMED   ? hws_resume_fail (self, rc, "not a resume file, or a broken one")
            : rc == HWS_ENO_MEMORY ? hws_resume_fail_memory (self)

@@ -27,6 +27,7 @@ struct hws_resume {
     hws_resume_entry_t *last; /* the sender that was found last, or null */
     hws_list_t dirty;         /* those whose lines have to be written */
     hws_list_t ended;         /* those that have ended, the oldest first */
+    uint64_t last_order;      /* of the ending that was noted last */
     hws_list_t doubted;       /* those whose ending may be only ours */
     size_t line_count;        /* lines of the file */
     char error[512];

@@ -16,7 +16,7 @@ static const char s_anchor_text[] =
     "\"records\":\"7\",\"ended\":\"2\",\"bad\":\"1\",\"folded\":\"3\"}";
 static const char s_sender_text[] =
     "{\"sender\":\"4\",\"next_seq\":\"17\",\"records\":\"16\","
-    "\"bytes\":\"4080\",\"size\":\"4096\",\"ended\":true,\"bad\":false,"
+    "\"bytes\":\"4080\",\"size\":\"4096\",\"ended\":true,\"bad\":false,\"order\":\"5\","
     "\"file\":\"gpu0\"}";
 
 /*  A text as a line.  */
@@ -62,6 +62,7 @@ static void what_is_written_of_a_sender_is_read (void **state)
     assert_int_equal (sender.size, 4096);
     assert_true (sender.is_ended);
     assert_false (sender.is_bad);
+    assert_int_equal (sender.order, 5);
     assert_string_equal (sender.file, "gpu0");
 }
 
@@ -69,8 +70,11 @@ static void the_longest_names_fit (void **state)
 {
     hws_resume_anchor_t anchor = {
         .records = UINT64_MAX, .ended = UINT64_MAX, .bad = UINT64_MAX, .folded = UINT64_MAX};
-    hws_resume_sender_t sender = {
-        .sender_id = UINT64_MAX, .next_seq = UINT64_MAX, .records = UINT64_MAX, .size = UINT64_MAX};
+    hws_resume_sender_t sender = {.sender_id = UINT64_MAX,
+                                  .next_seq = UINT64_MAX,
+                                  .records = UINT64_MAX,
+                                  .size = UINT64_MAX,
+                                  .order = UINT64_MAX};
     char line[HWS_RESUME_LINE_SIZE];
 
     (void) state;
@@ -127,13 +131,13 @@ static void what_nobody_would_write_is_refused (void **state)
     expect_no_sender (s_anchor_text);
     expect_no_sender (
         "{\"sender\":\"0\",\"next_seq\":\"17\",\"records\":\"16\",\"bytes\":\"9\",\"size\":\"9\","
-        "\"ended\":true,\"bad\":false,\"file\":\"gpu0\"}");
+        "\"ended\":true,\"bad\":false,\"order\":\"5\",\"file\":\"gpu0\"}");
     expect_no_sender (
         "{\"sender\":\"4\",\"next_seq\":17,\"records\":\"16\",\"bytes\":\"9\",\"size\":\"9\","
-        "\"ended\":true,\"bad\":false,\"file\":\"gpu0\"}");
+        "\"ended\":true,\"bad\":false,\"order\":\"5\",\"file\":\"gpu0\"}");
     expect_no_sender (
         "{\"sender\":\"4\",\"next_seq\":\"17\",\"records\":\"16\",\"bytes\":\"9\",\"size\":\"9\","
-        "\"ended\":1,\"bad\":false,\"file\":\"gpu0\"}");
+        "\"ended\":1,\"bad\":false,\"order\":\"5\",\"file\":\"gpu0\"}");
 }
 
 static void a_file_outside_the_directory_is_refused (void **state)
@@ -141,10 +145,10 @@ static void a_file_outside_the_directory_is_refused (void **state)
     (void) state;
     expect_no_sender (
         "{\"sender\":\"4\",\"next_seq\":\"17\",\"records\":\"16\",\"bytes\":\"9\",\"size\":\"9\","
-        "\"ended\":true,\"bad\":false,\"file\":\"a/b\"}");
+        "\"ended\":true,\"bad\":false,\"order\":\"5\",\"file\":\"a/b\"}");
     expect_no_sender (
         "{\"sender\":\"4\",\"next_seq\":\"17\",\"records\":\"16\",\"bytes\":\"9\",\"size\":\"9\","
-        "\"ended\":true,\"bad\":false,\"file\":\"..\"}");
+        "\"ended\":true,\"bad\":false,\"order\":\"5\",\"file\":\"..\"}");
 }
 
 int main (void)

@@ -280,6 +280,32 @@ static void ended_senders_are_counted_when_their_lines_are_used_again (void **st
     hws_resume_destroy (&resume);
 }
 
+/*  The lines of a file that is full go round: the place of one does not say how old it is.  */
+static void what_ended_last_is_known_longest_after_a_restart_too (void **state)
+{
+    const uint64_t count = HWS_RESUME_ENDED_MAX + HWS_RESUME_ENDED_MAX / 2;
+
+    (void) state;
+    hws_resume_t *resume = begin ();
+    for (uint64_t id = 1; id <= count; id++) {
+        assert_int_equal (hws_resume_add (resume, id, ""), 0);
+        note (resume, HWS_EVENT_DETACHED, id, 0, 0);
+        assert_int_equal (hws_resume_commit (resume), 0);
+    }
+    hws_resume_destroy (&resume);
+
+    resume = begin ();
+    for (uint64_t id = count + 1; id <= count + HWS_RESUME_ENDED_MAX / 2; id++) {
+        assert_int_equal (hws_resume_add (resume, id, ""), 0);
+        note (resume, HWS_EVENT_DETACHED, id, 0, 0);
+        assert_int_equal (hws_resume_commit (resume), 0);
+    }
+    for (uint64_t id = count - HWS_RESUME_ENDED_MAX / 4; id <= count; id++) {
+        assert_true (is_known (resume, HWS_EVENT_RECORD, id, 0));
+    }
+    hws_resume_destroy (&resume);
+}
+
 static void copy_line (size_t line, char *text, bool is_put)
 {
     const off_t offset = (off_t) (line * HWS_RESUME_LINE_SIZE);
@@ -441,6 +467,7 @@ int main (void)
         TEST (an_ended_sender_is_known_with_all_that_comes_of_it),
         TEST (an_ending_that_may_be_only_ours_is_put_down_when_it_is_believed),
         TEST (ended_senders_are_counted_when_their_lines_are_used_again),
+        TEST (what_ended_last_is_known_longest_after_a_restart_too),
         TEST (a_line_that_was_counted_already_does_not_count_twice),
         TEST (a_broken_file_is_refused_and_stays),
         TEST (a_file_that_others_can_use_is_refused),
