@@ -420,14 +420,17 @@ static void take_whole_ending (hws_collector_t *self, const hws_event_t *event, 
     take_ending (self, &copy, is_our_doing);
 }
 
-/*  What the process has done with the event is to be put down with the next flush.  */
+/*  What the process has done with the event is to be put down with the next flush. A file that it
+ *  does not write to, for want of --output-dir, stays as large as it was.  */
 static void note (hws_collector_t *self, const hws_event_t *event)
 {
     const file_t *const file =
         self->settings->output_dir ? find_file (self, event->sender_id) : NULL;
+    const hws_resume_sender_t *const known = hws_resume_find (self->resume, event->sender_id);
     if (event->kind != HWS_EVENT_ATTACHED) {
-        hws_resume_note (self->resume, event, file ? hws_output_size (file->output) : 0);
-    } else if (hws_resume_find (self->resume, event->sender_id) == NULL) {
+        const uint64_t size = known ? known->size : 0;
+        hws_resume_note (self->resume, event, file ? hws_output_size (file->output) : size);
+    } else if (known == NULL) {
         check_resume (self, hws_resume_add (self->resume, event->sender_id,
                                             file ? hws_output_file (file->output) : ""));
     }

@@ -297,6 +297,44 @@ static void a_reader_that_went_away_costs_nothing (void **state)
     expect_whole (sender);
 }
 
+/*  A word of the sender, into a directory or, null, to stdout; then the receiver is stopped.  */
+static void receive_word (process_t *sender, const char *word, const char *directory)
+{
+    const char *const file = process_path ("out/s0");
+    process_t *const receiver =
+        start_receiver (NULL, directory ? "--output-dir" : NULL, directory, NULL);
+
+    process_wait_error (receiver, "sender 1");
+    const uint64_t size = size_of (file);
+    process_write (sender, word, strlen (word));
+    process_write (sender, "\n", 1);
+    if (directory) {
+        wait_size (file, size + strlen (word) + 1);
+    } else {
+        process_wait_output (receiver, word);
+    }
+    process_signal (receiver, SIGTERM);
+    process_expect_exit (receiver, 128 + SIGTERM);
+}
+
+static void a_receiver_that_writes_elsewhere_cuts_no_file (void **state)
+{
+    const char *const directory = process_path ("out");
+    process_t *const sender = start_sender ("s0", NULL);
+
+    (void) state;
+    receive_word (sender, "one", directory);
+    receive_word (sender, "two", NULL);
+    process_t *const receiver =
+        start_receiver (NULL, "--output-dir", directory, "--senders", "1", NULL);
+    process_write (sender, "three\n", 6);
+    process_close_input (sender);
+    process_expect_exit (sender, 0);
+    process_expect_exit (receiver, 0);
+
+    file_expect_same (process_path ("out/s0"), file_make_text ("expected", "one\nthree\n"));
+}
+
 static void senders_and_records_count_across_a_restart (void **state)
 {
     (void) state;
@@ -422,6 +460,7 @@ int main (void)
         TEST (an_anchor_that_ended_meanwhile_is_told_and_its_file_removed),
         TEST (a_disk_that_is_full_acknowledges_nothing),
         TEST (a_reader_that_went_away_costs_nothing),
+        TEST (a_receiver_that_writes_elsewhere_cuts_no_file),
         TEST (senders_and_records_count_across_a_restart),
         TEST (all_that_was_wanted_is_closed_when_it_was_written_before),
         TEST (a_sender_that_is_done_ends_well_though_the_broker_was_not_told),
