@@ -23,8 +23,9 @@ static const char *const s_patient =
     "{\"anchors\": {\"heartbeat_interval_ms\": 2000, \"reconnect_grace_ms\": 20000,"
     " \"window_records\": 100}}";
 
+/*  The grace is longer than a client's longest pause between two tries.  */
 static const char *const s_impatient =
-    "{\"anchors\": {\"heartbeat_interval_ms\": 200, \"reconnect_grace_ms\": 300,"
+    "{\"anchors\": {\"heartbeat_interval_ms\": 200, \"reconnect_grace_ms\": 6000,"
     " \"orphan_ttl_ms\": 1000}}";
 
 static bool is_full (void)
